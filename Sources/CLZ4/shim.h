@@ -1,0 +1,3 @@
+#pragma once
+#include <lz4.h>
+#include <lz4frame.h>

@@ -1,0 +1,2 @@
+#pragma once
+#include <snappy-c.h>

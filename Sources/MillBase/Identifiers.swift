@@ -1,0 +1,23 @@
+/// A catalog object: source, table, view, sink. Stable for its life, never reused; doubles as the PostgreSQL oid.
+package struct ObjectID: Hashable, Comparable, Sendable, CustomStringConvertible {
+    package let number: UInt32
+    package init(_ number: UInt32) { self.number = number }
+    package static func < (a: ObjectID, b: ObjectID) -> Bool { a.number < b.number }
+    package var description: String { String(number) }
+}
+
+/// One operator's state table inside a job's stream plan.
+package struct TableID: Hashable, Comparable, Sendable, CustomStringConvertible {
+    package let number: UInt32
+    package init(_ number: UInt32) { self.number = number }
+    package static func < (a: TableID, b: TableID) -> Bool { a.number < b.number }
+    package var description: String { String(number) }
+}
+
+/// A worker thread's index, from 0.
+package struct WorkerIndex: Hashable, Comparable, Sendable, CustomStringConvertible {
+    package let number: Int
+    package init(_ number: Int) { self.number = number }
+    package static func < (a: WorkerIndex, b: WorkerIndex) -> Bool { a.number < b.number }
+    package var description: String { String(number) }
+}

@@ -1,0 +1,80 @@
+package import MillBase
+
+/// The only door to files, clock and randomness. Everything that touches the outside takes one of these, so a test can
+/// run the whole program against a simulated disk and clock from a seed.
+package struct Environment: Sendable {
+    package var files: any FileSystem
+    package var clock: any Clock
+    package var random: any RandomSource
+
+    package init(files: any FileSystem, clock: any Clock, random: any RandomSource) {
+        self.files = files
+        self.clock = clock
+        self.random = random
+    }
+}
+
+/// Wall and monotonic time.
+package protocol Clock: Sendable {
+    /// Microseconds since 1970-01-01T00:00:00Z; may jump.
+    var nowMicros: Int64 { get }
+    /// Nanoseconds from an arbitrary start; never goes back.
+    var monotonicNanos: UInt64 { get }
+}
+
+package protocol RandomSource: Sendable {
+    func next() -> UInt64
+}
+
+/// A file operation that failed: what was tried, on which path, and the system's error number.
+package struct IOFailure: Error, Sendable, Hashable, CustomStringConvertible, SQLErrorConvertible {
+    package var operation: String
+    package var path: String
+    package var errorNumber: Int32
+
+    package init(_ operation: String, path: String, errorNumber: Int32) {
+        self.operation = operation
+        self.path = path
+        self.errorNumber = errorNumber
+    }
+
+    package var description: String { "could not \(operation) \"\(path)\": \(systemMessage(errorNumber))" }
+    package var sqlError: SQLError { SQLError(.ioError, description) }
+}
+
+/// Paths are plain strings with `/` between the parts.
+package protocol FileSystem: Sendable {
+    func open(_ path: String, _ mode: OpenMode) throws(IOFailure) -> any File
+    /// The names in a directory, sorted.
+    func list(_ directory: String) throws(IOFailure) -> [String]
+    /// Makes a directory and its missing parents; an existing one is fine.
+    func createDirectory(_ path: String) throws(IOFailure)
+    /// Removes a file, or a directory with all that is in it; a missing one is fine.
+    func remove(_ path: String) throws(IOFailure)
+    /// Replaces `to` atomically.
+    func rename(_ from: String, to: String) throws(IOFailure)
+    /// Makes creations, renames and removals in a directory durable.
+    func syncDirectory(_ path: String) throws(IOFailure)
+    func exists(_ path: String) -> Bool
+}
+
+package enum OpenMode: Sendable {
+    case read
+    /// Read and write; created when missing.
+    case readWrite
+    /// Read and write; emptied when it exists.
+    case create
+}
+
+/// An open file. Offsets are explicit; one writer at a time, any number of readers. Closed when released.
+package protocol File: AnyObject, Sendable {
+    var path: String { get }
+    func size() throws(IOFailure) -> Int
+    /// Reads up to `buffer.count` bytes at `offset`; fewer only at the end of the file.
+    func read(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Int
+    /// Writes all of `buffer` at `offset`.
+    func write(_ buffer: UnsafeRawBufferPointer, at offset: Int) throws(IOFailure)
+    func truncate(to size: Int) throws(IOFailure)
+    /// Makes the file's content and size durable.
+    func sync() throws(IOFailure)
+}

@@ -1,0 +1,128 @@
+import MillBase
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Darwin
+#endif
+
+package func systemMessage(_ errorNumber: Int32) -> String { String(cString: strerror(errorNumber)) }
+
+/// The machine's own files.
+package struct LocalFileSystem: FileSystem {
+    package init() {}
+
+    package func open(_ path: String, _ mode: OpenMode) throws(IOFailure) -> any File {
+        let flags: Int32 =
+            switch mode {
+            case .read: O_RDONLY
+            case .readWrite: O_RDWR | O_CREAT
+            case .create: O_RDWR | O_CREAT | O_TRUNC
+            }
+        let descriptor = retryingInterrupted { unsafeOpen(path, flags | O_CLOEXEC, 0o644) }
+        guard descriptor >= 0 else { throw IOFailure("open", path: path, errorNumber: errno) }
+        return LocalFile(path: path, descriptor: descriptor)
+    }
+
+    package func list(_ directory: String) throws(IOFailure) -> [String] {
+        guard let handle = opendir(directory) else { throw IOFailure("list", path: directory, errorNumber: errno) }
+        defer { closedir(handle) }
+        var names: [String] = []
+        while let entry = readdir(handle) {
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+            if name != "." && name != ".." { names.append(name) }
+        }
+        return names.sorted()
+    }
+
+    package func createDirectory(_ path: String) throws(IOFailure) {
+        if mkdir(path, 0o755) == 0 { return }
+        switch errno {
+        case EEXIST:
+            var status = stat()
+            guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { throw IOFailure("create directory", path: path, errorNumber: ENOTDIR) }
+        case ENOENT:
+            guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else { throw IOFailure("create directory", path: path, errorNumber: ENOENT) }
+            try createDirectory(String(path[..<slash]))
+            guard mkdir(path, 0o755) == 0 || errno == EEXIST else { throw IOFailure("create directory", path: path, errorNumber: errno) }
+        default: throw IOFailure("create directory", path: path, errorNumber: errno)
+        }
+    }
+
+    package func remove(_ path: String) throws(IOFailure) {
+        if unlink(path) == 0 || errno == ENOENT { return }
+        guard errno == EISDIR || errno == EPERM else { throw IOFailure("remove", path: path, errorNumber: errno) }
+        for name in try list(path) { try remove(path + "/" + name) }
+        guard rmdir(path) == 0 || errno == ENOENT else { throw IOFailure("remove", path: path, errorNumber: errno) }
+    }
+
+    package func rename(_ from: String, to: String) throws(IOFailure) {
+        guard unsafeRename(from, to) == 0 else { throw IOFailure("rename", path: from, errorNumber: errno) }
+    }
+
+    package func syncDirectory(_ path: String) throws(IOFailure) {
+        let descriptor = unsafeOpen(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
+        guard descriptor >= 0 else { throw IOFailure("open", path: path, errorNumber: errno) }
+        defer { close(descriptor) }
+        guard fsync(descriptor) == 0 else { throw IOFailure("sync", path: path, errorNumber: errno) }
+    }
+
+    package func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+}
+
+/// The libc functions whose names the methods above shadow.
+private func unsafeOpen(_ path: String, _ flags: Int32, _ mode: mode_t) -> Int32 { open(path, flags, mode) }
+private func unsafeRename(_ from: String, _ to: String) -> Int32 { rename(from, to) }
+
+private func retryingInterrupted<T: BinaryInteger>(_ call: () -> T) -> T {
+    while true {
+        let result = call()
+        if result >= 0 || errno != EINTR { return result }
+    }
+}
+
+final class LocalFile: File {
+    let path: String
+    private let descriptor: Int32
+
+    init(path: String, descriptor: Int32) {
+        self.path = path
+        self.descriptor = descriptor
+    }
+
+    deinit { close(descriptor) }
+
+    func size() throws(IOFailure) -> Int {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw IOFailure("stat", path: path, errorNumber: errno) }
+        return Int(status.st_size)
+    }
+
+    func read(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Int {
+        var done = 0
+        while done < buffer.count {
+            let count = retryingInterrupted { pread(descriptor, buffer.baseAddress! + done, buffer.count - done, off_t(offset + done)) }
+            guard count >= 0 else { throw IOFailure("read", path: path, errorNumber: errno) }
+            if count == 0 { break }
+            done += count
+        }
+        return done
+    }
+
+    func write(_ buffer: UnsafeRawBufferPointer, at offset: Int) throws(IOFailure) {
+        var done = 0
+        while done < buffer.count {
+            let count = retryingInterrupted { pwrite(descriptor, buffer.baseAddress! + done, buffer.count - done, off_t(offset + done)) }
+            guard count >= 0 else { throw IOFailure("write", path: path, errorNumber: errno) }
+            done += count
+        }
+    }
+
+    func truncate(to size: Int) throws(IOFailure) {
+        guard retryingInterrupted({ ftruncate(descriptor, off_t(size)) }) == 0 else { throw IOFailure("truncate", path: path, errorNumber: errno) }
+    }
+
+    func sync() throws(IOFailure) {
+        guard fdatasync(descriptor) == 0 else { throw IOFailure("sync", path: path, errorNumber: errno) }
+    }
+}

@@ -1,0 +1,33 @@
+#if canImport(Glibc)
+import Glibc
+#else
+import Darwin
+#endif
+
+extension Environment {
+    /// The real machine.
+    package static var system: Environment {
+        Environment(files: LocalFileSystem(), clock: SystemClock(), random: SystemRandomSource())
+    }
+}
+
+package struct SystemClock: Clock {
+    package init() {}
+
+    package var nowMicros: Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
+    }
+
+    package var monotonicNanos: UInt64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+    }
+}
+
+package struct SystemRandomSource: RandomSource {
+    package init() {}
+    package func next() -> UInt64 { UInt64.random(in: .min ... .max) }
+}

@@ -1,0 +1,1 @@
+@main struct Millrace { static func main() { print("millrace") } }
