@@ -1,4 +1,3 @@
-package import MillBase
 package import MillColumnar
 package import MillExpr
 
