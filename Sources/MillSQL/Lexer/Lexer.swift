@@ -6,7 +6,7 @@ package import MillBase
 /// token, so that a syntax error in front of it is the one reported, as in PostgreSQL. Every position is a byte.
 /// Source: PostgreSQL's `scan.l` and the chapter "Lexical Structure".
 package struct Lexer {
-    /// Ends with `.end` or `.invalid`.
+    /// Ends with `.endOfText` or `.invalid`.
     package private(set) var tokens: [Token] = []
     /// Set if and only if the last token is `.invalid`.
     package private(set) var failure: SQLError?
@@ -26,7 +26,7 @@ package struct Lexer {
         tokens.reserveCapacity(bytes.count / 4 + 1)
         do {
             while try scanToken() {}
-            append(.end, from: position)
+            append(.endOfText, from: position)
         } catch {
             failure = error
             append(.invalid, from: error.span?.start ?? position)

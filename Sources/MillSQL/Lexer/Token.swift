@@ -31,7 +31,7 @@ package struct Token: Hashable, Sendable {
         case comma, semicolon, dot, dotDot, colon, doubleColon, colonEquals
         /// `=>`.
         case arrow
-        case end
+        case endOfText
         /// The text is not lexable from here on: `Lexer.failure` says why. Always last.
         case invalid
     }

@@ -36,7 +36,7 @@ extension Parser {
     /// An empty list, which PostgreSQL allows.
     private var endsSelectList: Bool {
         switch kind {
-        case .end, .semicolon, .rightParenthesis: return !isDistinctBefore
+        case .endOfText, .semicolon, .rightParenthesis: return !isDistinctBefore
         default: break
         }
         switch keyword {

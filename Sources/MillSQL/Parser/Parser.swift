@@ -52,10 +52,10 @@ package struct Parser {
         var statements: [ParsedStatement] = []
         while true {
             while parser.accept(.semicolon) {}
-            if parser.kind == .end { return statements }
+            if parser.kind == .endOfText { return statements }
             let first = parser.index
             let statement = try parser.parseStatement()
-            guard parser.kind == .semicolon || parser.kind == .end else { throw parser.syntaxError() }
+            guard parser.kind == .semicolon || parser.kind == .endOfText else { throw parser.syntaxError() }
             let span = SourceSpan(Int(parser.tokens[first].start), parser.previousEnd)
             statements.append(
                 ParsedStatement(statement: statement, span: span, text: String(decoding: bytes[span.start..<span.end], as: UTF8.self)))
@@ -78,7 +78,7 @@ package struct Parser {
     package static func parseExpression(_ text: String, dialect: Dialect = .postgres) throws(SQLError) -> Expression {
         var parser = try Parser(Array(text.utf8), dialect: dialect)
         let expression = try parser.parseExpression()
-        guard parser.kind == .end else { throw parser.syntaxError() }
+        guard parser.kind == .endOfText else { throw parser.syntaxError() }
         return expression
     }
 
@@ -86,7 +86,7 @@ package struct Parser {
     package static func parseTypeName(_ text: String, dialect: Dialect = .postgres) throws(SQLError) -> TypeName {
         var parser = try Parser(Array(text.utf8), dialect: dialect)
         let type = try parser.parseTypeName()
-        guard parser.kind == .end else { throw parser.syntaxError() }
+        guard parser.kind == .endOfText else { throw parser.syntaxError() }
         return type
     }
 }
@@ -177,7 +177,7 @@ extension Parser {
         let hint = expected.map { "\($0) is expected here." }
         switch token.kind {
         case .invalid: return lexicalFailure ?? SQLError(.syntaxError, "syntax error", at: token.span)
-        case .end: return SQLError(.syntaxError, "syntax error at end of input", hint: hint, at: token.span)
+        case .endOfText: return SQLError(.syntaxError, "syntax error at end of input", hint: hint, at: token.span)
         default: return SQLError(.syntaxError, "syntax error at or near \"\(text(of: token))\"", hint: hint, at: token.span)
         }
     }
