@@ -17,6 +17,7 @@ enum Clause: String {
     case offset = "OFFSET"
     case aggregateFilter = "FILTER"
     case tableFunction = "functions in FROM"
+    case returning = "RETURNING"
     case defaultValue = "DEFAULT expressions"
 
     var allowsAggregates: Bool {
@@ -28,7 +29,7 @@ enum Clause: String {
 
     var allowsSubqueries: Bool {
         switch self {
-        case .joinCondition, .limit, .offset, .tableFunction, .defaultValue, .aggregateFilter: false
+        case .joinCondition, .limit, .offset, .tableFunction, .defaultValue, .returning, .aggregateFilter: false
         default: true
         }
     }

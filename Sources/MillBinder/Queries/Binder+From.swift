@@ -36,7 +36,9 @@ extension Binder {
 
     private func bindItem(_ item: TableReference, outer: Scope?) throws(SQLError) -> FromItem {
         switch item {
-        case .table(let table): return try bindNamedTable(table)
+        case .table(let table):
+            if let asOf = table.asOf { throw unsupported("FOR SYSTEM_TIME AS OF", at: asOf.span.source) }
+            return try bindRelation(table.name, alias: table.alias)
         case .function(let function): return try bindTableFunction(function, outer: outer)
         case .subquery(let derived): return try bindDerivedTable(derived, outer: outer)
         case .join(let join): return try bindJoin(join, outer: outer)
@@ -45,11 +47,9 @@ extension Binder {
 
     // MARK: Relations
 
-    func bindNamedTable(_ table: NamedTable) throws(SQLError) -> FromItem {
-        if let asOf = table.asOf { throw unsupported("FOR SYSTEM_TIME AS OF", at: asOf.span.source) }
-        let name = table.name
+    func bindRelation(_ name: ObjectName, alias: TableAlias?) throws(SQLError) -> FromItem {
         if name.parts.count == 1, let common = commonTables.reversed().lazy.compactMap({ $0[name.last.name] }).first {
-            return try aliased(common.plan, names: common.names, table.alias, defaultName: .init(name: name.last.name, schema: nil))
+            return try aliased(common.plan, names: common.names, alias?.name, alias?.columns ?? [], defaultName: .init(name: name.last.name, schema: nil))
         }
         let object = try relation(named: name)
         depend(on: object)
@@ -66,7 +66,7 @@ extension Binder {
         }
         let hidden = Set(object.columns.indices.filter { object.columns[$0].isHidden })
         return try aliased(
-            plan, names: object.columns.map(\.name), hidden: hidden, table.alias, defaultName: .init(name: object.name, schema: object.schemaName))
+            plan, names: object.columns.map(\.name), hidden: hidden, alias?.name, alias?.columns ?? [], defaultName: .init(name: object.name, schema: object.schemaName))
     }
 
     /// Finds a relation to read, by `table`, `schema.table` or `database.schema.table`.
@@ -87,10 +87,11 @@ extension Binder {
 
     /// A plan under its alias, with its columns renamed.
     func aliased(
-        _ plan: LogicalPlan, names: [String], hidden: Set<Int> = [], _ alias: TableAlias?, defaultName: Scope.Relation?
+        _ plan: LogicalPlan, names: [String], hidden: Set<Int> = [], _ alias: Identifier?, _ columnAliases: [Identifier],
+        defaultName: Scope.Relation?
     ) throws(SQLError) -> FromItem {
-        let relation = alias.map { Scope.Relation(name: $0.name.name, schema: nil) } ?? defaultName
-        let names = try alias.map { alias throws(SQLError) in try renamed(names, by: alias.columns, of: alias.name) } ?? names
+        let relation = alias.map { Scope.Relation(name: $0.name, schema: nil) } ?? defaultName
+        let names = if let alias { try renamed(names, by: columnAliases, of: alias) } else { names }
         let schema = plan.schema
         let columns = schema.indices.map { (name: names[$0], type: schema[$0].type, isHidden: hidden.contains($0)) }
         return FromItem(plan: plan, scope: Scope(relation: relation, columns: columns))
@@ -105,7 +106,7 @@ extension Binder {
             }
             throw error
         }
-        return try aliased(plan, names: plan.schema.map(\.name), derived.alias, defaultName: nil)
+        return try aliased(plan, names: plan.schema.map(\.name), derived.alias?.name, derived.alias?.columns ?? [], defaultName: nil)
     }
 
     // MARK: Joins

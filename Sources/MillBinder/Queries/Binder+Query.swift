@@ -81,7 +81,7 @@ extension Binder {
         case .select(let select): return try bindSelect(select, orderBy: [], outer: outer).plan
         case .values(let rows, let span): return try bindValues(rows, outer: outer, at: span.source)
         case .table(let name):
-            let item = try bindNamedTable(NamedTable(name: name, asOf: nil, alias: nil, span: name.span))
+            let item = try bindRelation(name, alias: nil)
             return item.visiblePlan
         case .setOperation(let operation): return try bindSetOperation(operation, outer: outer)
         case .nested(let query): return try relation(try bindQuery(query, outer: outer))

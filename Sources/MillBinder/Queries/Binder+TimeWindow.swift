@@ -53,16 +53,16 @@ extension Binder {
         let plan = LogicalPlan.timeWindow(LogicalTimeWindow(input: input.plan, window: window))
         let names = input.scope.entries.map(\.name) + ["window_start", "window_end"]
         let hidden = Set(input.scope.entries.indices.filter { input.scope.entries[$0].isHidden })
-        return try aliased(plan, names: names, hidden: hidden, alias, defaultName: input.scope.relations.first)
+        return try aliased(plan, names: names, hidden: hidden, alias?.name, alias?.columns ?? [], defaultName: input.scope.relations.first)
     }
 
     /// A relation by name, or a subquery in parentheses.
     private func bindWindowInput(_ argument: Expression, outer: Scope?) throws(SQLError) -> FromItem {
         switch argument.kind {
-        case .column(let name): return try bindNamedTable(NamedTable(name: name, asOf: nil, alias: nil, span: name.span))
+        case .column(let name): return try bindRelation(name, alias: nil)
         case .subquery(let query):
             let plan = try relation(try bindQuery(query, outer: outer))
-            return try aliased(plan, names: plan.schema.map(\.name), nil, defaultName: nil)
+            return try aliased(plan, names: plan.schema.map(\.name), nil, [], defaultName: nil)
         default:
             throw SQLError(
                 .syntaxError, "the first argument of a window function in FROM must be a relation", hint: "Name a source, table, view or WITH query.",
