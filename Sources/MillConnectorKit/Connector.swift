@@ -1,0 +1,68 @@
+package import MillBase
+package import MillColumnar
+
+/// A kind of source: resolves the options of CREATE SOURCE once, then hands out splits and their readers.
+///
+/// The dataflow and the engine know this protocol and never a connector. Methods may block (they are called off the
+/// workers) unless they say otherwise.
+package protocol SourceConnector: Sendable {
+    /// The splits now, each with the offset where the source begins: `scan.startup.mode` is resolved here, once, and the
+    /// answer is stored as the source's origin. A topic that does not exist yet gives no splits or is created.
+    func resolveOrigin() throws(SQLError) -> [SourceSplit: SplitOffset]
+    /// Splits that exist now; one that is not in the origin starts at its beginning.
+    func currentSplits() throws(SQLError) -> [SourceSplit]
+    /// The end of each split now: what SELECT without a running job reads up to, and what FLUSH waits for.
+    func highWatermarks(_ splits: [SourceSplit]) throws(SQLError) -> [SourceSplit: SplitOffset]
+    /// Opens a reader that starts at `offset`. `onData` may be called from any thread whenever a poll that found nothing
+    /// would now find something; it must return at once.
+    func openReader(_ split: SourceSplit, at offset: SplitOffset, onData: @escaping @Sendable () -> Void) throws(SQLError) -> any SplitReader
+}
+
+/// Reads one split. Owned by one worker thread; `poll` never blocks.
+package protocol SplitReader: AnyObject {
+    /// Up to `maxRecords` records and about `maxBytes`, or nil when there is nothing now. A bounded split that is done says
+    /// so by `isFinished`.
+    func poll(maxRecords: Int, maxBytes: Int) throws(SQLError) -> RawChunk?
+    /// A bounded split (a file) has given its last record.
+    var isFinished: Bool { get }
+    /// The highest known end of the split, for lag; nil when not known yet.
+    var highWatermark: SplitOffset? { get }
+    func close()
+}
+
+/// Bytes to columns. Owned by one worker; one call per chunk.
+package protocol Decoder: AnyObject {
+    /// Decodes all records of `chunk`: one row per accepted record in order, of the columns the decoder was made for, and
+    /// what was rejected. `columns` of the batches follow the order asked for at creation.
+    func decode(_ chunk: RawChunk) -> DecodedChunk
+}
+
+/// What a decoder makes of one chunk.
+package struct DecodedChunk: Sendable {
+    /// At most `Limits.batchRowsMax` rows each; weights nil.
+    package var batches: [DeltaBatch]
+    package var rejects: [Reject]
+
+    package init(batches: [DeltaBatch], rejects: [Reject]) {
+        self.batches = batches
+        self.rejects = rejects
+    }
+}
+
+/// A record, or one value of it, that could not be accepted.
+package struct Reject: Sendable, Hashable {
+    /// The record's position in its split.
+    package var position: Int64
+    /// nil when the whole record was refused; else the declared column whose value became NULL.
+    package var column: String?
+    /// The record's bytes, or the value's.
+    package var raw: [UInt8]
+    package var reason: String
+
+    package init(position: Int64, column: String?, raw: [UInt8], reason: String) {
+        self.position = position
+        self.column = column
+        self.raw = raw
+        self.reason = reason
+    }
+}

@@ -1,0 +1,65 @@
+
+/// Records of one split as they came, before decoding: one buffer and where each record's value lies in it.
+///
+/// Fed by a `SplitReader`, consumed by a `Decoder` on the same worker. Arrays have `count` entries. The buffer has at least
+/// 64 readable bytes after its end, which vectorised decoders touch.
+package final class RawChunk: @unchecked Sendable {
+    /// Start of the buffer; `starts` count from here.
+    package let bytes: UnsafeRawPointer
+    package let byteCount: Int
+    /// Where each value starts, and its bytes; -1 bytes is a null value (a tombstone in Kafka).
+    package let starts: [UInt32]
+    package let lengths: [Int32]
+    /// Position of each record in its split: Kafka offset, line number, file position.
+    package let positions: [Int64]
+    /// The record's own time in microseconds since 1970, if the connector has one.
+    package let timestamps: [Int64]?
+    /// Where to go on after this chunk.
+    package let nextOffset: SplitOffset
+    /// True when the records are exactly the lines of the buffer, in order, with one newline after each: lets a decoder
+    /// parse the buffer as a document stream.
+    package let isLines: Bool
+    /// Keeps the buffer alive.
+    private let owner: AnyObject
+
+    package var count: Int { starts.count }
+
+    package init(
+        bytes: UnsafeRawPointer, byteCount: Int, starts: [UInt32], lengths: [Int32], positions: [Int64], timestamps: [Int64]?,
+        nextOffset: SplitOffset, isLines: Bool = false, owner: AnyObject
+    ) {
+        self.bytes = bytes
+        self.byteCount = byteCount
+        self.starts = starts
+        self.lengths = lengths
+        self.positions = positions
+        self.timestamps = timestamps
+        self.nextOffset = nextOffset
+        self.isLines = isLines
+        self.owner = owner
+    }
+}
+
+/// The resume position in a split: the next position to read. Kafka offset, or byte position of a file.
+package struct SplitOffset: Hashable, Comparable, Sendable {
+    package var position: Int64
+    package init(_ position: Int64) { self.position = position }
+    package static func < (a: SplitOffset, b: SplitOffset) -> Bool { a.position < b.position }
+}
+
+/// A unit of parallel reading within a source: a Kafka partition, a file.
+package struct SourceSplit: Hashable, Comparable, Sendable {
+    /// What the connector knows it by, such as `user-events/0` or a path.
+    package var name: String
+    /// Kafka's topic and partition as the rejects relation shows them; a file's path and 0.
+    package var topic: String
+    package var partition: Int32
+
+    package init(name: String, topic: String, partition: Int32) {
+        self.name = name
+        self.topic = topic
+        self.partition = partition
+    }
+
+    package static func < (a: SourceSplit, b: SourceSplit) -> Bool { (a.topic, a.partition) < (b.topic, b.partition) }
+}
