@@ -69,21 +69,22 @@ final class PgConnection {
     /// Serves until the client leaves, the machine closes, or the socket fails.
     func run(_ inbound: NIOAsyncChannelInboundStream<ByteBuffer>) async throws {
         var iterator = inbound.makeAsyncIterator()
-        var limit: Scheduled<Void>? = scheduleEnd(
+        let startupLimit = scheduleEnd(
             after: options.startupTimeout, SQLError(.queryCanceled, "canceling authentication due to timeout"))
-        defer { limit?.cancel() }
+        defer { startupLimit.cancel() }
         while isOpen {
             if let event = nextEvent() {
                 try await process(event)
             } else if handle.beginWaiting() {
-                if !machine.isStarting, limit == nil, let idle = options.idleTimeout {
-                    limit = scheduleEnd(after: idle, SQLError(SQLState("57P05"), "terminating connection due to idle-session timeout"))
-                }
-                guard let bytes = try await iterator.next(), handle.endWaiting() else { return }
+                var idleLimit: Scheduled<Void>?
                 if !machine.isStarting {
-                    limit?.cancel()
-                    limit = nil
+                    startupLimit.cancel()
+                    idleLimit = options.idleTimeout.map {
+                        scheduleEnd(after: $0, SQLError(SQLState("57P05"), "terminating connection due to idle-session timeout"))
+                    }
                 }
+                defer { idleLimit?.cancel() }
+                guard let bytes = try await iterator.next(), handle.endWaiting() else { return }
                 decoder.append(bytes.readableBytesView)
             }
         }
