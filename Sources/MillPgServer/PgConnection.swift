@@ -145,8 +145,7 @@ final class PgConnection {
             try await send(preamble, atLeast: options.chunkBytes)
             return await openSession(startup)
         case .runQuery(let text):
-            try await runQuery(text)
-            return try await settle()
+            return try await runQuery(text) ? statusEvent() : settle()
         case .prepare(let id, let text, let types): return await prepare(id, text, types)
         case .bind(let id, let statement, let parameters, let formats): return bind(id, statement, parameters, formats)
         case .execute(let id, let rowLimit): return try await execute(id, rowLimit: rowLimit)
@@ -222,41 +221,51 @@ extension PgConnection {
         return session
     }
 
-    private func runQuery(_ text: String) async throws {
+    /// Runs every statement of a simple query. As in PostgreSQL the last one is told complete only after its commit, so
+    /// that a commit that fails takes the place of its tag.
+    ///
+    /// - Returns: whether the transaction was settled.
+    private func runQuery(_ text: String) async throws -> Bool {
         do {
             let session = try openedSession()
             let parsed = try await session.split(text)
             if parsed.isEmpty { try await tell(.completed(tag: nil)) }
-            for statement in parsed {
+            for (index, statement) in parsed.enumerated() {
                 let prepared = try await session.prepare(statement, parameterTypes: [])
                 guard prepared.parameterTypes.isEmpty else {
                     throw SQLError(.undefinedParameter, "there is no parameter $1", hint: "Send a statement with parameters by Parse and Bind.")
                 }
-                var run = try await start(prepared, parameters: [], formats: [])
-                do {
-                    try await tellMessages()
-                    if let columns = prepared.columns { try await tell(.rowsBegin(columns)) }
-                    let (rows, _) = try await sendRows(&run, limit: nil)
-                    await run.execution.close()
-                    try await complete(run.execution.tag, rows: rows)
-                } catch {
-                    await run.execution.close()
-                    throw error
-                }
+                let tag = try await runToEnd(prepared)
+                if index == parsed.count - 1 { try await session.settle() }
+                try await tellMessages()
+                try await tell(.completed(tag: tag))
             }
+            return !parsed.isEmpty
         } catch let error where isStatementError(error) {
             if case .reject(let messages) = machine.handle(.failed(SQLError(any: error), in: text)) { try await reject(messages) }
+            return false
+        }
+    }
+
+    /// Sends all rows of a statement of a simple query; its tag is the caller's to send.
+    private func runToEnd(_ prepared: PgPrepared) async throws -> String {
+        var run = try await start(prepared, parameters: [], formats: [])
+        do {
+            try await tellMessages()
+            if let columns = prepared.columns { try await tell(.rowsBegin(columns)) }
+            let (rows, _) = try await sendRows(&run, limit: nil)
+            let tag = Self.text(of: run.execution.tag, rows: rows)
+            await run.execution.close()
+            return tag
+        } catch {
+            await run.execution.close()
+            throw error
         }
     }
 
     /// Whether an error is the statement's, to be told to the client, or the socket's, which ends the connection.
     private func isStatementError(_ error: any Error) -> Bool {
         error is SQLError || error is any SQLErrorConvertible
-    }
-
-    private func complete(_ tag: PgCommandTag, rows: Int) async throws {
-        try await tellMessages()
-        try await tell(.completed(tag: Self.text(of: tag, rows: rows)))
     }
 
     private static func text(of tag: PgCommandTag, rows: Int) -> String {
@@ -274,8 +283,13 @@ extension PgConnection {
             if case .reject(let messages) = machine.handle(.failed(error, in: nil)) { try await reject(messages) }
         }
         try await tellMessages()
+        return await statusEvent()
+    }
+
+    /// The event that a settled transaction gives.
+    private func statusEvent() async -> ServerConnectionEvent {
         if let error = handle.termination { return .terminate(error) }
-        return .settled(await session.transactionStatus)
+        return .settled(await session?.transactionStatus ?? .idle)
     }
 
     private func prepare(_ id: StatementID, _ text: String, _ types: [PgOID]) async -> ServerConnectionEvent {

@@ -11,9 +11,9 @@ package struct MessageWriter: Sendable {
     package var isEmpty: Bool { bytes.isEmpty }
     package var count: Int { bytes.count }
 
-    /// Empties the buffer, keeping its memory.
+    /// Empties the buffer, keeping its memory unless one huge row made it grow.
     package mutating func removeAll() {
-        bytes.removeAll(keepingCapacity: true)
+        bytes.removeAll(keepingCapacity: bytes.capacity <= 1 << 20)
     }
 
     package mutating func begin(_ type: UInt8) {

@@ -137,9 +137,18 @@ struct PgServerTests {
                     ("late", ["T n:20", "D 0", "D 1", "E ERROR 22012 division by zero", "Z E"]),
                     ("one", ["E ERROR 25P02 current transaction is aborted", "Z E"]),
                     ("commit", ["C COMMIT", "Z I"]),
-                    ("conflict", ["C CONFLICT", "E ERROR 40001 could not serialize access", "Z I"]),
+                    ("conflict", ["E ERROR 40001 could not serialize access", "Z I"]),
                 ]
                 for (query, lines) in expected { expectEqual(try await client.query(query), lines) }
+            }
+        }
+    }
+
+    @Test func commitThatFailsAtSyncComesAfterTheTag() async throws {
+        try await withServer { port, _ in
+            try await WireClient.ready(port) { client in
+                try await client.send(WireClient.parse("conflict") + WireClient.bind() + WireClient.execute() + WireClient.sync)
+                expectEqual(try await client.untilReady(), ["1", "2", "C CONFLICT", "E ERROR 40001 could not serialize access", "Z I"])
             }
         }
     }
