@@ -5,8 +5,8 @@ import MillPgWire
 /// Writes batches as DataRow messages, straight from the columns into the connection's buffer.
 ///
 /// One encoder serves one execution. What each column needs is decided once per batch, so a cell costs one switch (about
-/// 8 ns for a fixed width); no `String` and no buffer is made for a value. DataRow: `D`, length, column count (int16), then for each value its length
-/// (int32, -1 for NULL) and bytes.
+/// 8 ns for a fixed width); no `String` and no buffer is made for a value. DataRow: `D`, length, column count (int16), then
+/// for each value its length (int32, -1 for NULL) and bytes.
 struct DataRowEncoder {
     /// How the values of a column are written.
     enum Cell {

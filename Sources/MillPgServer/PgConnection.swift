@@ -233,7 +233,8 @@ extension PgConnection {
             for (index, statement) in parsed.enumerated() {
                 let prepared = try await session.prepare(statement, parameterTypes: [])
                 guard prepared.parameterTypes.isEmpty else {
-                    throw SQLError(.undefinedParameter, "there is no parameter $1", hint: "Send a statement with parameters by Parse and Bind.")
+                    throw SQLError(
+                        .undefinedParameter, "there is no parameter $1", hint: "Send a statement with parameters by Parse and Bind.")
                 }
                 let tag = try await runToEnd(prepared)
                 if index == parsed.count - 1 { try await session.settle() }
@@ -311,7 +312,8 @@ extension PgConnection {
         }
     }
 
-    private func bind(_ id: PortalID, _ statementID: StatementID, _ bound: [BoundParameter], _ formats: [PgFormat]) -> ServerConnectionEvent {
+    private func bind(_ id: PortalID, _ statementID: StatementID, _ bound: [BoundParameter], _ formats: [PgFormat]) -> ServerConnectionEvent
+    {
         guard let statement = statements[statementID] else {
             return .failed(SQLError(.internalError, "a prepared statement was lost"), in: nil)
         }

@@ -59,7 +59,8 @@ package struct PgParameter: Hashable, Sendable {
         case .text, .varchar, .bpchar, .name, .unknown, .char, .json, .unspecified: return .text(try PgBinary.text(bytes))
         default:
             throw SQLError(
-                .featureNotSupported, "no binary input function available for the type with oid \(type)", hint: "Send the parameter as text.")
+                .featureNotSupported, "no binary input function available for the type with oid \(type)",
+                hint: "Send the parameter as text.")
         }
     }
 }

@@ -128,7 +128,8 @@ package final class PgServer: Sendable {
                 defer { registry.remove(handle) }
                 channel.closeFuture.whenComplete { _ in handle.cancel() }
                 let connection = PgConnection(
-                    backend: backend, options: options, registry: registry, handle: handle, channel: channel, outbound: outbound, logger: logger)
+                    backend: backend, options: options, registry: registry, handle: handle, channel: channel, outbound: outbound,
+                    logger: logger)
                 do {
                     try await connection.run(inbound)
                 } catch {

@@ -1,6 +1,7 @@
-
-/// What a connection must do next. After each action but the first four groups' plain sends, the machine waits for the
-/// event that answers it.
+/// What a connection must do next.
+///
+/// Actions whose comment names an answer leave the machine busy until that event comes; after the others it takes the next
+/// message.
 package enum ServerConnectionAction: Hashable, Sendable {
     /// Send these (possibly none) and read on.
     case send([BackendMessage])

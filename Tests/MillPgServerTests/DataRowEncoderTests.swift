@@ -78,7 +78,8 @@ struct DataRowEncoderTests {
             try encoder([]).encode(batch, from: &position, rowLimit: .max, bytesMax: .max, into: &writer)
         }
         #expect(throws: SQLError.self) {
-            try encoder([PgColumn("n", .textArray)], [.binary]).encode(batch, from: &position, rowLimit: .max, bytesMax: .max, into: &writer)
+            try encoder([PgColumn("n", .textArray)], [.binary]).encode(
+                batch, from: &position, rowLimit: .max, bytesMax: .max, into: &writer)
         }
         let negative = DeltaBatch(columns: batch.columns, count: 1, weights: Weights([-1]))
         #expect(throws: SQLError.self) {

@@ -180,7 +180,8 @@ enum FakeRows {
     ]
 
     static let values: [Scalar] = [
-        .boolean(true), .int(-2), .int(Int64(Int32.min)), .int(.min), .float(1.5), .float(-0.25), .decimal(Decimal(unscaled: -12_345, scale: 2)),
+        .boolean(true), .int(-2), .int(Int64(Int32.min)), .int(.min), .float(1.5), .float(-0.25),
+        .decimal(Decimal(unscaled: -12_345, scale: 2)),
         .string("a string over twelve bytes"), .bytes([0, 255]), .int(10_958), .int(1), .int(946_684_800_000_002), .int(.max),
         .interval(Interval(months: 1, days: 2, micros: 3)), .string("{}"),
     ]

@@ -44,7 +44,9 @@ struct PgServerTests {
                 let lines = try await client.untilReady()
                 #expect(lines.first == "R")
                 #expect(lines.suffix(2) == ["K", "Z I"])
-                for line in ["S server_version=14.0 (Millrace)", "S TimeZone=Etc/UTC", "S application_name=test", "S session_authorization=me"] {
+                for line in [
+                    "S server_version=14.0 (Millrace)", "S TimeZone=Etc/UTC", "S application_name=test", "S session_authorization=me",
+                ] {
                     #expect(lines.contains(line))
                 }
             }
@@ -86,7 +88,9 @@ struct PgServerTests {
 
     @Test func silentClientsAreDropped() async throws {
         try await withServer({ $0.startupTimeout = .milliseconds(20) }) { port, _ in
-            try await WireClient.raw(port) { expectEqual(try await $0.untilReady(), ["E FATAL 57014 canceling authentication due to timeout"]) }
+            try await WireClient.raw(port) {
+                expectEqual(try await $0.untilReady(), ["E FATAL 57014 canceling authentication due to timeout"])
+            }
         }
     }
 
@@ -114,8 +118,14 @@ struct PgServerTests {
     @Test func severalStatementsStopAtTheFirstError() async throws {
         try await withServer { port, backend in
             try await WireClient.ready(port) { client in
-                expectEqual(try await client.query("one; set TimeZone Asia/Tokyo; fail; one"), [ "T one:23", "D 1", "C SELECT 1", "S TimeZone=Asia/Tokyo", "C SET", "E ERROR 42P01 relation \"x\" does not exist at 31", "Z I", ])
-                #expect(backend.log.all == ["execute one", "close one", "execute set TimeZone Asia/Tokyo", "close set", "failed", "settle"])
+                expectEqual(
+                    try await client.query("one; set TimeZone Asia/Tokyo; fail; one"),
+                    [
+                        "T one:23", "D 1", "C SELECT 1", "S TimeZone=Asia/Tokyo", "C SET",
+                        "E ERROR 42P01 relation \"x\" does not exist at 31", "Z I",
+                    ])
+                #expect(
+                    backend.log.all == ["execute one", "close one", "execute set TimeZone Asia/Tokyo", "close set", "failed", "settle"])
                 expectEqual(try await client.query("one; syntax"), ["E ERROR 42601 syntax error at or near \"syntax\" at 6", "Z I"])
             }
         }
@@ -171,10 +181,13 @@ struct PgServerTests {
                 try await client.send(
                     WireClient.parse("echo", types: [.int4, .text, .numeric]) + WireClient.describe("S")
                         + WireClient.bind(
-                            formats: [.binary, .text, .binary], values: [[0, 0, 0, 5], Array("hey".utf8), [0, 1, 0, 0, 0, 0, 0, 0, 0, 7]],
+                            formats: [.binary, .text, .binary],
+                            values: [[0, 0, 0, 5], Array("hey".utf8), [0, 1, 0, 0, 0, 0, 0, 0, 0, 7]],
                             results: [.text, .text, .binary])
                         + WireClient.execute() + WireClient.sync)
-                expectEqual(try await client.untilReady(), ["1", "t 23 25 1700", "T p1:23 p2:25 p3:1700", "2", "D 5,hey,0.1.0.0.0.0.0.0.0.7", "C SELECT 1", "Z I"])
+                expectEqual(
+                    try await client.untilReady(),
+                    ["1", "t 23 25 1700", "T p1:23 p2:25 p3:1700", "2", "D 5,hey,0.1.0.0.0.0.0.0.0.7", "C SELECT 1", "Z I"])
             }
         }
     }
@@ -182,7 +195,8 @@ struct PgServerTests {
     @Test func everyTypeHasItsBinaryForm() async throws {
         try await withServer { port, _ in
             try await WireClient.ready(port) { client in
-                try await client.send(WireClient.parse("types") + WireClient.bind(results: [.binary]) + WireClient.execute() + WireClient.sync)
+                try await client.send(
+                    WireClient.parse("types") + WireClient.bind(results: [.binary]) + WireClient.execute() + WireClient.sync)
                 let lines = try await client.untilReady()
                 #expect(
                     lines[2]
@@ -230,7 +244,8 @@ struct PgServerTests {
                     WireClient.parse("  fail") + WireClient.bind() + WireClient.execute() + WireClient.sync + WireClient.parse("one; one")
                         + WireClient.sync)
                 expectEqual(try await client.untilReady(), ["E ERROR 42P01 relation \"x\" does not exist at 3", "Z I"])
-                expectEqual(try await client.untilReady(), ["E ERROR 42601 cannot insert multiple commands into a prepared statement at 6", "Z I"])
+                expectEqual(
+                    try await client.untilReady(), ["E ERROR 42601 cannot insert multiple commands into a prepared statement at 6", "Z I"])
             }
         }
     }

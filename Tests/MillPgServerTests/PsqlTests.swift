@@ -37,7 +37,10 @@ struct PsqlTests {
         let cases: [(arguments: [String], status: Int32, output: String)] = [
             (["-At", "-c", "one"], 0, "1\n"),
             (["-At", "-c", "weights; notice; one"], 0, "0\n0\n2\n2\n2\nNOTICE:  take care\nNOTICE\n1\n"),
-            (["-At", "-v", "ON_ERROR_STOP=1", "-c", "one", "-c", "fail"], 1, "ERROR:  relation \"x\" does not exist\nLINE 1: fail\n        ^\n"),
+            (
+                ["-At", "-v", "ON_ERROR_STOP=1", "-c", "one", "-c", "fail"], 1,
+                "ERROR:  relation \"x\" does not exist\nLINE 1: fail\n        ^\n"
+            ),
             (["-At", "-c", "set application_name other", "-c", "\\echo :SERVER_VERSION_NUM"], 0, "SET\n140000\n"),
         ]
         for (arguments, status, output) in cases {

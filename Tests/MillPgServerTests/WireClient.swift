@@ -171,7 +171,8 @@ final class WireClient {
                 } else {
                     let bytes = try reader.take(Int(length))
                     let isText = bytes.allSatisfy { $0 >= 32 && $0 < 127 }
-                    values.append(isText ? String(decoding: bytes, as: UTF8.self) : bytes.map { String($0, radix: 16) }.joined(separator: "."))
+                    values.append(
+                        isText ? String(decoding: bytes, as: UTF8.self) : bytes.map { String($0, radix: 16) }.joined(separator: "."))
                 }
             }
             return "D " + values.joined(separator: ",")

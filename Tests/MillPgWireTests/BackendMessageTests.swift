@@ -30,7 +30,10 @@ struct BackendMessageTests {
                 .errorResponse(ErrorResponse(.error, .syntaxError, "m", detail: "d", hint: "h", position: 3)),
                 [0x45, 0, 0, 0, 39] + Array("SERROR\0VERROR\0C42601\0Mm\0Dd\0Hh\0P3\0\0".utf8)
             ),
-            (.noticeResponse(ErrorResponse(.notice, .successfulCompletion, "m")), [0x4E, 0, 0, 0, 32] + Array("SNOTICE\0VNOTICE\0C00000\0Mm\0\0".utf8)),
+            (
+                .noticeResponse(ErrorResponse(.notice, .successfulCompletion, "m")),
+                [0x4E, 0, 0, 0, 32] + Array("SNOTICE\0VNOTICE\0C00000\0Mm\0\0".utf8)
+            ),
         ]
         for (message, expected) in cases {
             var counted = expected

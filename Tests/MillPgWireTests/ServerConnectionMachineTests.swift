@@ -32,7 +32,9 @@ struct ServerConnectionMachineTests {
         return machine
     }
 
-    private func error(_ state: SQLState, _ message: String, _ severity: ErrorResponse.Severity = .error, position: Int? = nil) -> BackendMessage {
+    private func error(_ state: SQLState, _ message: String, _ severity: ErrorResponse.Severity = .error, position: Int? = nil)
+        -> BackendMessage
+    {
         .errorResponse(ErrorResponse(severity, state, message, position: position))
     }
 
@@ -59,7 +61,8 @@ struct ServerConnectionMachineTests {
     @Test func openSessionReportsParametersKeyAndReadiness() {
         var machine = ServerConnectionMachine()
         _ = machine.handle(.startupPacket(.startup(StartupMessage(user: "u", settings: [.init("application_name", "psql")]))))
-        guard case .sendAndFlush(let messages) = machine.handle(.sessionOpened(parameters: [.init("timezone", "Asia/Tokyo")], key: Self.key))
+        guard
+            case .sendAndFlush(let messages) = machine.handle(.sessionOpened(parameters: [.init("timezone", "Asia/Tokyo")], key: Self.key))
         else {
             Issue.record("nothing sent")
             return
@@ -103,7 +106,8 @@ struct ServerConnectionMachineTests {
     @Test func refusedSessionIsFatal() {
         var machine = ServerConnectionMachine()
         _ = machine.handle(.startupPacket(.startup(StartupMessage())))
-        #expect(machine.handle(.sessionRefused(SQLError(.invalidAuthorization, "no"))) == .close([error(.invalidAuthorization, "no", .fatal)]))
+        #expect(
+            machine.handle(.sessionRefused(SQLError(.invalidAuthorization, "no"))) == .close([error(.invalidAuthorization, "no", .fatal)]))
     }
 
     // MARK: Simple query
@@ -183,7 +187,8 @@ struct ServerConnectionMachineTests {
         _ = machine.handle(.message(.parse(ParseMessage("nope"))))
         #expect(machine.handle(.failed(SQLError(.syntaxError, "bad"), in: "nope")) == .reject([error(.syntaxError, "bad")]))
         let skipped: [FrontendMessage] = [
-            .bind(BindMessage()), .describe(.portal("")), .execute(ExecuteMessage()), .close(.statement("")), .flush, .query(QueryMessage("x")),
+            .bind(BindMessage()), .describe(.portal("")), .execute(ExecuteMessage()), .close(.statement("")), .flush,
+            .query(QueryMessage("x")),
             .copy, .functionCall, .parse(ParseMessage("x")),
         ]
         for message in skipped { #expect(machine.handle(.message(message)) == .send([]), "\(message)") }
@@ -195,7 +200,8 @@ struct ServerConnectionMachineTests {
     @Test func commitThatFailsAtSyncIsReportedBeforeReadiness() {
         var machine = opened()
         #expect(machine.handle(.message(.sync)) == .settle)
-        #expect(machine.handle(.failed(SQLError(SQLState("40001"), "conflict"), in: nil)) == .reject([error(SQLState("40001"), "conflict")]))
+        #expect(
+            machine.handle(.failed(SQLError(SQLState("40001"), "conflict"), in: nil)) == .reject([error(SQLState("40001"), "conflict")]))
         #expect(machine.handle(.settled(.idle)) == .sendAndFlush([.readyForQuery(.idle)]))
     }
 

@@ -10,7 +10,8 @@ package struct BindMessage: Hashable, Sendable {
     package var resultFormats: [PgFormat]
 
     package init(
-        portal: String = "", statement: String = "", parameterFormats: [PgFormat] = [], values: [[UInt8]?] = [], resultFormats: [PgFormat] = []
+        portal: String = "", statement: String = "", parameterFormats: [PgFormat] = [], values: [[UInt8]?] = [],
+        resultFormats: [PgFormat] = []
     ) {
         self.portal = portal
         self.statement = statement

@@ -20,7 +20,9 @@ package struct ErrorResponse: Hashable, Sendable {
     /// Where in the client's query text, in characters counted from 1.
     package var position: Int?
 
-    package init(_ severity: Severity, _ sqlState: SQLState, _ message: String, detail: String? = nil, hint: String? = nil, position: Int? = nil) {
+    package init(
+        _ severity: Severity, _ sqlState: SQLState, _ message: String, detail: String? = nil, hint: String? = nil, position: Int? = nil
+    ) {
         self.severity = severity
         self.sqlState = sqlState
         self.message = message

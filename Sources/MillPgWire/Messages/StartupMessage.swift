@@ -20,7 +20,8 @@ package struct StartupMessage: Hashable, Sendable {
     }
 
     package init(
-        minorVersion: UInt16 = 0, user: String = "root", database: String? = nil, settings: [Setting] = [], protocolExtensions: [String] = []
+        minorVersion: UInt16 = 0, user: String = "root", database: String? = nil, settings: [Setting] = [],
+        protocolExtensions: [String] = []
     ) {
         self.minorVersion = minorVersion
         self.user = user

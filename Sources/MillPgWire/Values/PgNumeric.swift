@@ -64,7 +64,8 @@ package enum PgNumeric: Hashable, Sendable {
         var lowest = 0
         while groups[lowest] == 0 { lowest += 1 }
         appendHeader(
-            to: &out, count: count - lowest, weight: count - 1 - fractionGroups, sign: isNegative ? negativeSign : positiveSign, scale: scale)
+            to: &out, count: count - lowest, weight: count - 1 - fractionGroups, sign: isNegative ? negativeSign : positiveSign,
+            scale: scale)
         for index in stride(from: count - 1, through: lowest, by: -1) {
             out.appendBigEndian(groups[index])
         }
