@@ -8,11 +8,14 @@ import Synchronization
 /// A backend whose statements are fixed words, so that the server is tested without an engine.
 ///
 /// `one`, `rows N`, `types`, `weights`, `nothing`, `echo` (its parameters), `fail` (at the word), `late` (fails after rows),
-/// `block` (until cancelled), `notice`, `set NAME VALUE`, `begin`, `commit`, `conflict` (fails at settle), `live`.
+/// `block` (until cancelled), `notice`, `set NAME VALUE`, `begin`, `commit`, `conflict` (fails at settle), `live`,
+/// `endless` (rows until cancelled).
 struct FakeBackend: PgBackend {
     let log = Log()
 
     final class Log: Sendable {
+        /// Batches that `endless` gave.
+        let pulls = Atomic(0)
         private let lines = Mutex<[String]>([])
         func add(_ line: String) { lines.withLock { $0.append(line) } }
         var all: [String] { lines.withLock { $0 } }
@@ -65,7 +68,7 @@ final class FakeSession: PgSession {
         let columns: [PgColumn]?
         switch words[0] {
         case "one": columns = [PgColumn("one", .int4)]
-        case "rows", "weights", "late", "live": columns = [PgColumn("n", .int8)]
+        case "rows", "weights", "late", "live", "endless": columns = [PgColumn("n", .int8)]
         case "types": columns = FakeRows.schema.map { PgColumn($0) }
         case "block": columns = [PgColumn("n", .int8)]
         case "echo": columns = parameterTypes.enumerated().map { PgColumn("p\($0 + 1)", $1) }
@@ -153,7 +156,7 @@ final class FakeExecution: PgExecution {
 
     var tag: PgCommandTag {
         switch words[0] {
-        case "one", "rows", "types", "weights", "echo", "late", "block", "live": .counted("SELECT")
+        case "one", "rows", "types", "weights", "echo", "late", "block", "live", "endless": .counted("SELECT")
         default: .fixed(words[0].uppercased())
         }
     }
@@ -161,6 +164,13 @@ final class FakeExecution: PgExecution {
     func next() async throws(SQLError) -> DeltaBatch? {
         if let batch = batches.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) { return batch }
         switch words[0] {
+        case "endless":
+            if session.state.withLock({ $0.isCancelled }) {
+                session.state.withLock { $0.isCancelled = false }
+                throw SQLError(.queryCanceled, "canceling statement due to user request")
+            }
+            session.log.pulls.add(1, ordering: .relaxed)
+            return FakeRows.numbers(0..<4096)
         case "late": throw SQLError(.divisionByZero, "division by zero")
         case "block", "live":
             await session.waitForCancel()
@@ -225,7 +235,7 @@ enum FakeRows {
         }
     }
 
-    private static func numbers(_ range: Range<Int>) -> DeltaBatch {
+    static func numbers(_ range: Range<Int>) -> DeltaBatch {
         let column = Column(.int64, capacity: range.count)
         for number in range { column.append(Int64(number)) }
         return DeltaBatch(columns: [column], count: range.count)

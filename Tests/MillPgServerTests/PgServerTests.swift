@@ -1,6 +1,7 @@
 import MillBase
 import MillPgWire
 import NIOCore
+import Synchronization
 import Testing
 
 @testable import MillPgServer
@@ -292,6 +293,24 @@ struct PgServerTests {
                 }
                 expectEqual(try await client.untilReady(), ["E ERROR 57014 canceling statement due to user request", "Z I"])
                 expectEqual(try await client.query("one").count, 4)
+            }
+        }
+    }
+
+    @Test func clientThatDoesNotReadHoldsItsOwnStatementOnly() async throws {
+        try await withServer { port, backend in
+            try await WireClient.ready(port) { slow in
+                try await slow.send(WireClient.message("Q", Array("endless\0".utf8)))
+                _ = try await slow.next(3)
+                try await WireClient.ready(port) { other in
+                    for _ in 0..<5 {
+                        let lines = try await other.query("rows 20000")
+                        #expect(lines.count == 20_003)
+                    }
+                }
+                // What both sockets and the buffers between them hold: some megabytes at 80 KB a batch.
+                let pulls = backend.log.pulls.load(ordering: .relaxed)
+                #expect((1...1000).contains(pulls))
             }
         }
     }
