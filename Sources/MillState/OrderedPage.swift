@@ -291,7 +291,9 @@ struct OrderedPage {
     /// Appends copies of another page's entries, in order and above all entries here; long keys go over by address.
     ///
     /// `firstKey`, when given, takes the place of the key of the first entry copied.
-    func append(_ source: OrderedPage, _ range: Range<Int>, firstKey: (key: UnsafeRawBufferPointer, overflow: UnsafeMutableRawPointer?)? = nil) {
+    func append(
+        _ source: OrderedPage, _ range: Range<Int>, firstKey: (key: UnsafeRawBufferPointer, overflow: UnsafeMutableRawPointer?)? = nil
+    ) {
         let isFresh = count == 0
         if isFresh {
             // First and last key in advance give the final prefix at once.

@@ -35,7 +35,7 @@ package struct RowReference: Hashable, Sendable, BitwiseCopyable {
 ///
 /// Steps: encode every row's sort columns (`KeyEncoder`); drop the prefix that all keys share, mostly markers and sign
 /// bytes; take the next 8 bytes of each key as a number; sort (number, row) pairs, looking at the rest of the keys only where
-/// numbers tie and at the row's position where keys tie. Needs about 24 bytes a row beside the keys.
+/// numbers tie and at the row's position where keys tie. Needs about 40 bytes a row beside the keys.
 package enum RowSort {
     /// The rows of `batches` in the order of `order`; rows that compare equal keep their order of arrival.
     package static func sort(_ batches: [DeltaBatch], by order: [ColumnOrder]) -> [RowReference] {
