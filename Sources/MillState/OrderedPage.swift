@@ -149,7 +149,9 @@ struct OrderedPage {
     }
 
     /// Entries from `low` may share the key's head: compares whole keys.
-    private func lowerBoundAmongTies(_ key: UnsafeRawBufferPointer, _ head: UInt64, _ low: Int, _ count: Int) -> (index: Int, isEqual: Bool) {
+    private func lowerBoundAmongTies(
+        _ key: UnsafeRawBufferPointer, _ head: UInt64, _ low: Int, _ count: Int
+    ) -> (index: Int, isEqual: Bool) {
         var low = low
         var high = count
         var middle = low
