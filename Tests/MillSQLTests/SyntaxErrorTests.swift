@@ -43,7 +43,6 @@ private let expected = [
     ExpectedError(sql: "SELECT count(*", message: "syntax error at end of input", start: 14),
     ExpectedError(sql: "SELECT * FROM (a)", message: "syntax error at or near \")\"", start: 16),
     ExpectedError(sql: "SELEC 'abc", message: "syntax error at or near \"SELEC\"", start: 0),
-    ExpectedError(sql: "SELECT 1 ` 2", message: "syntax error at end of input", start: 12),
     ExpectedError(sql: "SELECT \\", message: "syntax error at or near \"\\\"", start: 7),
     ExpectedError(sql: "CANCEL JOB 99999999999999999999", message: "integer 99999999999999999999 is out of range", start: 11, state: .numericValueOutOfRange),
 ]
