@@ -34,7 +34,7 @@ func generatedStatementsSurvivePrinting(isWild: Bool) throws {
                 let printed = parsed.statement.description
                 #expect(try Parser.parseStatement(printed) == parsed.statement, "seed \(seed)\n\(parsed.text)\nprinted as\n\(printed)")
             }
-        } catch let error as SQLError {
+        } catch {
             let span = try #require(error.span, "seed \(seed): no position in \(error)")
             #expect(span.start <= span.end && span.end <= damaged.count, "seed \(seed)")
         }
