@@ -42,8 +42,7 @@ package actor Engine {
     nonisolated let rejects: RejectStore
     var catalog: Catalog
     let definitions = AsyncLock()
-    /// One writer at a time per table.
-    var tableLocks: [ObjectID: AsyncLock] = [:]
+    let commits = AsyncLock()
     /// Views that have not yet taken over what was there before them; they cannot be read.
     var creating: Set<ObjectID> = []
     /// Stream plans of materialized views, by view.
