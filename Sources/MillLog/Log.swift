@@ -28,7 +28,8 @@ package final class Log: Sendable {
         var isClosed = false
     }
 
-    /// Opens the log in `directory`, which is made when it is missing.
+    /// Opens the log in `directory`, which is made when it is missing; the directory that holds it is the caller's to make
+    /// durable.
     /// - Throws: `storage`; `corrupted` when a topic's description is damaged. A damaged partition does not keep the others from
     ///   opening: its `failure` says what is wrong.
     package init(environment: Environment, directory: String, options: LogOptions = LogOptions()) throws(LogError) {
@@ -63,11 +64,9 @@ package final class Log: Sendable {
                 let metadata = try TopicMetadata(bytes, path: file)
                 var partitions: [PartitionLog] = []
                 for index in 0..<metadata.partitionCount {
-                    let place = path + "/\(index)"
-                    let recovered = try PartitionLog.recover(place, files, options, nowMillis: environment.clock.nowMicros / 1000)
-                    tails += recovered.tails
-                    partitions.append(PartitionLog(
-                        topic: name, index: Int32(index), directory: place, environment: environment, options: options, flusher: flusher, recovered: recovered))
+                    let opened = try Self.openPartition(index, of: name, in: directory, environment, options, flusher)
+                    tails += opened.tails
+                    partitions.append(opened.partition)
                 }
                 found[name] = Topic(metadata, partitions: partitions)
             }
@@ -97,7 +96,8 @@ package final class Log: Sendable {
             let metadata = TopicMetadata(
                 name: name, id: WireUUID(high: environment.random.next() | 1, low: environment.random.next()), partitionCount: partitions,
                 isInternal: isInternal, createdMicros: environment.clock.nowMicros)
-            let topic = Topic(metadata, partitions: try make(metadata))
+            try make(metadata)
+            let topic = Topic(metadata, partitions: try openPartitions(0..<partitions, of: name))
             topics.withLock { $0[name] = topic }
             return topic
         }
@@ -143,16 +143,16 @@ package final class Log: Sendable {
             let metadata = TopicMetadata(
                 name: name, id: topic.id, partitionCount: count, isInternal: topic.isInternal, createdMicros: topic.createdMicros)
             do throws(IOFailure) {
-                let added = try makePartitions(old..<count, of: name, in: path, finally: path)
+                try makePartitions(old..<count, in: path)
                 let new = try environment.files.open(path + "/" + TopicMetadata.fileName + ".new", .create)
                 try new.writeAll(metadata.encoded())
                 try new.sync()
                 try environment.files.rename(new.path, to: path + "/" + TopicMetadata.fileName)
                 try environment.files.syncDirectory(path)
-                topic.add(added)
             } catch {
                 throw .storage(error)
             }
+            topic.add(try openPartitions(old..<count, of: name))
         }
     }
 
@@ -165,39 +165,50 @@ package final class Log: Sendable {
     }
 
     /// A topic's files, complete before they get their name.
-    private func make(_ metadata: TopicMetadata) throws(LogError) -> [PartitionLog] {
+    private func make(_ metadata: TopicMetadata) throws(LogError) {
         let files = environment.files
         let cradle = directory + "/@new-\(metadata.id)"
         let path = directory + "/" + metadata.name
         do throws(IOFailure) {
             try files.createDirectory(cradle)
-            let partitions = try makePartitions(0..<metadata.partitionCount, of: metadata.name, in: cradle, finally: path)
+            try makePartitions(0..<metadata.partitionCount, in: cradle)
             let file = try files.open(cradle + "/" + TopicMetadata.fileName, .create)
             try file.writeAll(metadata.encoded())
             try file.sync()
             try files.syncDirectory(cradle)
             try files.rename(cradle, to: path)
             try files.syncDirectory(directory)
-            return partitions
         } catch {
             throw .storage(error)
         }
     }
 
-    private func makePartitions(_ indexes: Range<Int>, of topic: String, in directory: String, finally path: String) throws(IOFailure) -> [PartitionLog] {
-        var partitions: [PartitionLog] = []
+    private func makePartitions(_ indexes: Range<Int>, in directory: String) throws(IOFailure) {
         for index in indexes {
             let place = directory + "/\(index)"
             // A leftover of an earlier attempt that did not get as far as the description.
             try environment.files.remove(place)
             try environment.files.createDirectory(place)
-            let recovered = try PartitionLog.create(in: place, environment.files, finally: path + "/\(index)")
+            _ = try PartitionLog.create(in: place, environment.files)
             try environment.files.syncDirectory(place)
-            partitions.append(PartitionLog(
-                topic: topic, index: Int32(index), directory: path + "/\(index)", environment: environment, options: options, flusher: flusher,
-                recovered: recovered))
         }
+        try environment.files.syncDirectory(directory)
+    }
+
+    private func openPartitions(_ indexes: Range<Int>, of topic: String) throws(LogError) -> [PartitionLog] {
+        var partitions: [PartitionLog] = []
+        for index in indexes { partitions.append(try Self.openPartition(index, of: topic, in: directory, environment, options, flusher).partition) }
         return partitions
+    }
+
+    private static func openPartition(
+        _ index: Int, of topic: String, in directory: String, _ environment: Environment, _ options: LogOptions, _ flusher: LogFlusher
+    ) throws(LogError) -> (partition: PartitionLog, tails: [TruncatedTail]) {
+        let place = directory + "/\(topic)/\(index)"
+        let recovered = try PartitionLog.recover(place, environment.files, options, nowMillis: environment.clock.nowMicros / 1000)
+        let partition = PartitionLog(
+            topic: topic, index: Int32(index), directory: place, environment: environment, options: options, flusher: flusher, recovered: recovered)
+        return (partition, recovered.tails)
     }
 
     /// Makes everything durable and stops; later calls fail with `closed`.

@@ -19,10 +19,9 @@ extension PartitionLog {
         var tails: [TruncatedTail] = []
     }
 
-    /// A partition that does not exist yet, in an existing directory that will have the name `finally`.
-    static func create(in directory: String, _ files: any FileSystem, finally: String) throws(IOFailure) -> Recovered {
-        let made = try makeSegment(0, in: directory, files, .create)
-        let first = Segment(baseOffset: 0, file: made.file, indexPath: finally + "/" + Segment.name(0) + ".index")
+    /// A partition that does not exist yet, in an existing directory.
+    static func create(in directory: String, _ files: any FileSystem) throws(IOFailure) -> Recovered {
+        let first = try makeSegment(0, in: directory, files, .create)
         try first.file.sync()
         return Recovered(segments: [first], active: first, nextOffset: 0, producers: ProducerStates())
     }
@@ -35,7 +34,7 @@ extension PartitionLog {
                 guard name.hasSuffix(".log") else { return nil }
                 return Int64(name.dropLast(4))
             }.sorted()
-            guard let start = bases.first else { return try create(in: directory, files, finally: directory) }
+            guard let start = bases.first else { return try create(in: directory, files) }
             var result: Recovered?
             var producers = ProducerStates()
             var expected = start
@@ -56,7 +55,7 @@ extension PartitionLog {
                     break
                 }
             }
-            guard let result else { return try create(in: directory, files, finally: directory) }
+            guard let result else { return try create(in: directory, files) }
             for segment in result.segments { segment.visibleSize = segment.size }
             return result
         } catch {
