@@ -73,11 +73,10 @@ final class KafkaBroker: Sendable {
         }
     }
 
+    /// Bytes after the last field are no error: Kafka ignores them, and librdkafka ends some requests with a byte too many.
     private func decode<R: WireRequest>(_ reader: WireReader, _ version: Int16) throws(WireError) -> R {
         var reader = reader
-        let request = try R(from: &reader, version: version)
-        try reader.finish()
-        return request
+        return try R(from: &reader, version: version)
     }
 
     func response(_ message: some WireStruct, _ version: Int16) -> KafkaReply {

@@ -2,6 +2,13 @@ import MillKafkaWire
 import MillLog
 
 extension KafkaBroker {
+    /// What a client may do, one bit for each of Kafka's AclOperation codes, as a broker without authorisation says it.
+    private static let topicOperations: Int32 = 0b1101_1111_1000
+    private static let clusterOperations: Int32 = 0b1111_0010_0000 | 0b1_0000_0000_0000
+    static let groupOperations: Int32 = 0b1_0100_1000
+    /// Kafka's mark for "you did not ask".
+    static let operationsNotAsked = Int32.min
+
     func apiVersions(error: KafkaErrorCode, version: Int16) -> KafkaReply {
         let keys = KafkaAPI.allCases.sorted { $0.rawValue < $1.rawValue }
         return response(
@@ -18,10 +25,17 @@ extension KafkaBroker {
         let isNew = mayCreate && (request.topics ?? []).contains { $0.name.map { log.topic(named: $0) == nil } ?? false }
         let work: @Sendable () -> Void = { [self] in
             let topics = asksForAll ? log.allTopics.map(describe) : (request.topics ?? []).map { describe($0, mayCreate: mayCreate) }
+            let allowed = request.includeTopicAuthorizedOperations ? Self.topicOperations : Self.operationsNotAsked
             reply(response(
                 MetadataResponse(
                     brokers: [.init(nodeID: options.nodeID, host: client.advertisedHost, port: client.advertisedPort, rack: nil)],
-                    clusterID: options.clusterID, controllerID: options.nodeID, topics: topics),
+                    clusterID: options.clusterID, controllerID: options.nodeID,
+                    topics: topics.map { topic in
+                        var topic = topic
+                        topic.topicAuthorizedOperations = allowed
+                        return topic
+                    },
+                    clusterAuthorizedOperations: request.includeClusterAuthorizedOperations ? Self.clusterOperations : Self.operationsNotAsked),
                 version))
         }
         // Making a topic waits for the disk.
@@ -58,7 +72,8 @@ extension KafkaBroker {
         reply(response(
             DescribeClusterResponse(
                 errorMessage: nil, clusterID: options.clusterID, controllerID: options.nodeID,
-                brokers: [.init(brokerID: options.nodeID, host: client.advertisedHost, port: client.advertisedPort, rack: nil)]),
+                brokers: [.init(brokerID: options.nodeID, host: client.advertisedHost, port: client.advertisedPort, rack: nil)],
+                clusterAuthorizedOperations: request.includeClusterAuthorizedOperations ? Self.clusterOperations : Self.operationsNotAsked),
             version))
     }
 

@@ -135,9 +135,10 @@ extension KafkaBroker {
     // MARK: Looking at groups
 
     func describeGroups(_ request: DescribeGroupsRequest, _ version: Int16, _ reply: Reply) {
+        let allowed = request.includeAuthorizedOperations ? Self.groupOperations : Self.operationsNotAsked
         let described = request.groups.map { name -> DescribeGroupsResponse.DescribedGroup in
             guard let machine = groups.group(name) else {
-                return .init(groupID: name, groupState: log.groupOffsets.committed(group: name) == nil ? "Dead" : "Empty", protocolType: "", protocolData: "")
+                return .init(groupID: name, groupState: log.groupOffsets.committed(group: name) == nil ? "Dead" : "Empty", protocolType: "", protocolData: "", authorizedOperations: allowed)
             }
             let isSettled = machine.phase == .stable
             return .init(
@@ -147,7 +148,7 @@ extension KafkaBroker {
                     .init(
                         memberID: $0.id, groupInstanceID: $0.instanceID, clientID: $0.clientID, clientHost: $0.clientHost,
                         memberMetadata: isSettled ? $0.metadata(of: machine.protocolName ?? "") : WireBytes(), memberAssignment: $0.assignment)
-                })
+                }, authorizedOperations: allowed)
         }
         reply(response(DescribeGroupsResponse(groups: described), version))
     }
