@@ -45,7 +45,7 @@ let modules: [Module] = [
     // L5
     Module(name: "MillBinder", uses: ["MillBase", "MillColumnar", "MillSQL", "MillExpr", "MillPlan", "MillCatalog"]),
     Module(name: "MillOptimizer", uses: ["MillBase", "MillColumnar", "MillExpr", "MillPlan"]),
-    Module(name: "MillDataflow", uses: ["MillBase", "MillColumnar", "MillExpr", "MillState", "MillPlan", "MillConnectorKit"]),
+    Module(name: "MillDataflow", uses: ["MillBase", "MillColumnar", "MillIO", "MillExpr", "MillState", "MillPlan", "MillConnectorKit"]),
     Module(name: "MillConnectors", uses: ["MillBase", "MillColumnar", "MillIO", "MillText", "MillLog", "MillKafkaWire", "MillConnectorKit", "CRdkafka"]),
     // L6
     Module(

@@ -94,5 +94,6 @@ package final class Column: @unchecked Sendable {
         return heap
     }
 
-    private var own: StringHeap?
+    /// Made at the first string of this column's own.
+    internal var own: StringHeap?
 }

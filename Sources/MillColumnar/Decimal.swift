@@ -34,7 +34,8 @@ package struct Decimal: Sendable, BitwiseCopyable {
 
     /// The same value with no trailing zeros after the point: equal values have equal fields.
     package var normalized: Decimal {
-        guard kind == .finite, scale > 0 else { return self }
+        guard kind == .finite else { return Decimal(kind) }
+        guard scale > 0 else { return self }
         var value = unscaled
         if value == 0 { return Decimal(unscaled: 0, scale: 0) }
         var scale = scale

@@ -64,3 +64,15 @@ package struct SourceSplit: Hashable, Comparable, Sendable {
 
     package static func < (a: SourceSplit, b: SourceSplit) -> Bool { (a.topic, a.partition) < (b.topic, b.partition) }
 }
+
+extension RawChunk {
+    /// The records before `end`, sharing the buffer.
+    package func prefix(before end: SplitOffset) -> RawChunk {
+        var count = positions.count
+        while count > 0, positions[count - 1] >= end.position { count -= 1 }
+        if count == positions.count { return self }
+        return RawChunk(
+            bytes: bytes, byteCount: byteCount, starts: Array(starts[..<count]), lengths: Array(lengths[..<count]),
+            positions: Array(positions[..<count]), timestamps: timestamps.map { Array($0[..<count]) }, nextOffset: end, isLines: false, owner: self)
+    }
+}

@@ -48,3 +48,13 @@ extension DeltaBatch {
         return DeltaBatch(columns: columns, count: count, weights: picked)
     }
 }
+
+extension DeltaBatch {
+    /// The rows from `start` up to `end`.
+    package func slice(_ start: Int, _ end: Int) -> DeltaBatch {
+        var rows = Selection(capacity: end - start)
+        for row in start..<end { rows.rows[row - start] = UInt32(truncatingIfNeeded: row) }
+        rows.count = end - start
+        return gather(rows.rows, count: rows.count)
+    }
+}

@@ -44,7 +44,9 @@ package enum RowHash {
 
     static func combine(_ hash: UInt64, _ value: Decimal) -> UInt64 {
         let value = value.normalized
-        return combine(combine(hash, value.low ^ UInt64(truncatingIfNeeded: Int(value.scale) << 8 | Int(value.kind.rawValue))), UInt64(bitPattern: value.high))
+        // The scale goes into the other factor: mixed into the same word, 0.1 would collide with 257.
+        let shape = UInt64(UInt32(bitPattern: value.scale)) << 8 | UInt64(UInt32(bitPattern: value.kind.rawValue))
+        return combine(fold(hash ^ value.low, multiplier ^ shape), UInt64(bitPattern: value.high))
     }
 
     static func combine(_ hash: UInt64, _ value: Interval) -> UInt64 {

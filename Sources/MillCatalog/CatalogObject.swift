@@ -1,0 +1,77 @@
+package import MillBase
+package import MillColumnar
+package import MillPlan
+
+/// A named object of the catalog.
+package struct CatalogObject: Hashable, Sendable {
+    package var id: ObjectID
+    package var schemaName: String
+    package var name: String
+    package var kind: Kind
+    package var columns: [CatalogColumn]
+    /// Numbers of the PRIMARY KEY's columns; empty without one.
+    package var primaryKey: [Int]
+    /// What it reads directly. DROP of one of these is refused or cascades.
+    package var dependencies: [ObjectID]
+    /// The CREATE statement as the parser prints it, for SHOW CREATE and for starting again.
+    package var definition: String
+    /// WITH options and format of a source or sink, in the order written.
+    package var options: [CatalogOption]
+    /// A view's query, bound; its meaning is expanded where it is used.
+    package var query: BoundQuery?
+
+    package enum Kind: String, Hashable, Sendable {
+        case source
+        case table
+        case materializedView = "materialized view"
+        case view
+        case sink
+        case system
+    }
+
+    package init(
+        id: ObjectID, schemaName: String, name: String, kind: Kind, columns: [CatalogColumn], primaryKey: [Int] = [], dependencies: [ObjectID] = [],
+        definition: String = "", options: [CatalogOption] = [], query: BoundQuery? = nil
+    ) {
+        self.id = id
+        self.schemaName = schemaName
+        self.name = name
+        self.kind = kind
+        self.columns = columns
+        self.primaryKey = primaryKey
+        self.dependencies = dependencies
+        self.definition = definition
+        self.options = options
+        self.query = query
+    }
+
+    package var schema: Schema { columns.map { Field($0.name, $0.type) } }
+}
+
+package struct CatalogColumn: Hashable, Sendable {
+    package var name: String
+    package var type: SQLType
+    package var isNullable: Bool
+    /// DEFAULT as SQL text, evaluated for an INSERT that leaves the column out.
+    package var defaultText: String?
+    /// Not shown by `*`, such as a source's position.
+    package var isHidden: Bool
+
+    package init(_ name: String, _ type: SQLType, isNullable: Bool = true, defaultText: String? = nil, isHidden: Bool = false) {
+        self.name = name
+        self.type = type
+        self.isNullable = isNullable
+        self.defaultText = defaultText
+        self.isHidden = isHidden
+    }
+}
+
+package struct CatalogOption: Hashable, Sendable {
+    package var name: String
+    package var value: String
+
+    package init(_ name: String, _ value: String) {
+        self.name = name
+        self.value = value
+    }
+}

@@ -1,0 +1,84 @@
+package import MillBase
+package import MillColumnar
+
+/// Running code of one plan node on one worker: deltas in, deltas out.
+///
+/// Per epoch: any number of `push`, each followed by `next` until it gives nil, then `closeEpoch` once all inputs are in,
+/// and `next` until nil again. `next` gives at most `Limits.batchRowsMax` rows, so that between two calls the worker can
+/// serve others; what is left is kept as a position, never as a list of results.
+///
+/// Law of every implementation: the sum of all output is the batch operator applied to the sum of all input, whatever the
+/// batches, epochs and retractions were.
+///
+/// Threading: owned by one worker; never called by two threads at once.
+package protocol Operator: AnyObject {
+    func push(_ batch: DeltaBatch, input: Int, errors: OperatorErrors)
+    func next(errors: OperatorErrors) -> DeltaBatch?
+    func closeEpoch(errors: OperatorErrors)
+    /// Bytes of state, for SHOW JOBS and the memory budget.
+    var stateByteCount: Int { get }
+}
+
+extension Operator {
+    package func closeEpoch(errors: OperatorErrors) {}
+    package var stateByteCount: Int { 0 }
+}
+
+/// What the expressions of one job on one worker could not compute: a multiset, so that taking back a row takes back its
+/// entry. The expression gave NULL in its place.
+package final class OperatorErrors {
+    /// One entry of `<job>_errors`.
+    package struct Entry: Hashable, Sendable {
+        package var operatorName: String
+        package var sqlState: SQLState
+        package var message: String
+        /// The row that the expression was evaluated on, as text.
+        package var row: String
+
+        package init(operatorName: String, sqlState: SQLState, message: String, row: String) {
+            self.operatorName = operatorName
+            self.sqlState = sqlState
+            self.message = message
+            self.row = row
+        }
+    }
+
+    /// Entries kept at most; further ones are counted in `droppedCount`, never silently lost.
+    package static let entriesMax = 100_000
+
+    package private(set) var entries: [Entry: Int64] = [:]
+    /// Weight of the entries that did not fit.
+    package private(set) var droppedCount: Int64 = 0
+    /// The first error since `takeFirst`, for ad-hoc queries that raise.
+    private var first: SQLError?
+
+    package init() {}
+
+    package func report(_ error: SQLError, operatorName: String, batch: DeltaBatch, row: Int) {
+        if first == nil { first = error }
+        let text = batch.columns.map { column -> String in
+            guard !column.isNull(row) else { return "NULL" }
+            var bytes: [UInt8] = []
+            column.appendText(row: row, to: &bytes)
+            return String(decoding: bytes.prefix(256), as: UTF8.self)
+        }
+        add(Entry(operatorName: operatorName, sqlState: error.sqlState, message: error.message, row: "(" + text.joined(separator: ",") + ")"),
+            weight: batch.weight(row))
+    }
+
+    package func add(_ entry: Entry, weight: Int64) {
+        if let present = entries[entry] {
+            let sum = present + weight
+            entries[entry] = sum == 0 ? nil : sum
+        } else if entries.count < Self.entriesMax {
+            entries[entry] = weight
+        } else {
+            droppedCount += weight
+        }
+    }
+
+    package func takeFirst() -> SQLError? {
+        defer { first = nil }
+        return first
+    }
+}

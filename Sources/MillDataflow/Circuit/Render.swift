@@ -1,0 +1,100 @@
+package import MillBase
+import MillColumnar
+import MillExpr
+package import MillPlan
+
+/// Stream plan -> circuit: one operator per plan node on every worker, connected as the plan says.
+///
+/// Inputs differ between a worker's live circuit and an ad-hoc run over snapshots, so they come from `RenderInputs`.
+package protocol RenderInputs: AnyObject {
+    /// Makes the node of a source, relation or table input; nil for every other operation.
+    func inputNode(for index: NodeIndex, of job: JobPlan, errors: OperatorErrors) throws(SQLError) -> CircuitNode?
+    var workerCount: Int { get }
+    var here: WorkerIndex { get }
+    func send(_ message: PeerMessage, to worker: WorkerIndex)
+}
+
+package struct RenderedJob {
+    package let job: JobPlan
+    package let errors: OperatorErrors
+    /// By plan node.
+    package let nodes: [CircuitNode]
+
+    package var root: CircuitNode { nodes[nodes.count - 1] }
+
+    /// - Throws: 0A000 for what an operator cannot do; the circuit is then not connected to anything.
+    package init(_ job: JobPlan, inputs: any RenderInputs) throws(SQLError) {
+        self.job = job
+        let errors = OperatorErrors()
+        self.errors = errors
+        var nodes: [CircuitNode] = []
+        for number in job.plan.nodes.indices {
+            let index = NodeIndex(number)
+            if let node = try inputs.inputNode(for: index, of: job, errors: errors) {
+                nodes.append(node)
+                continue
+            }
+            let planned = job.plan[index]
+            let operation = try Self.operation(index, job, inputs)
+            let isExchange = operation is ExchangeOperator
+            nodes.append(
+                CircuitNode(
+                    name: planned.operation.name, job: job.id, operation: operation, errors: errors,
+                    inputCount: isExchange ? inputs.workerCount : max(planned.inputs.count, 1)))
+        }
+        self.nodes = nodes
+        for (number, planned) in job.plan.nodes.enumerated() {
+            for (input, source) in planned.inputs.enumerated() { nodes[source.number].connect(to: nodes[number], input: input) }
+        }
+    }
+
+    private static func operation(_ index: NodeIndex, _ job: JobPlan, _ inputs: any RenderInputs) throws(SQLError) -> any Operator {
+        let node = job.plan[index]
+        let input = node.inputs.first.map { job.plan[$0] }
+        switch node.operation {
+        case .source, .relation: preconditionFailure("inputs make the nodes of sources and relations")
+        case .values(let rows): return ValuesOperator(rows, schema: node.schema, isOwner: inputs.here.number == 0)
+        case .filter(let predicate): return FilterOperator(try CompiledExpression(predicate))
+        case .project(let expressions):
+            return ProjectOperator(try expressions.map { (expression) throws(SQLError) in try CompiledExpression(expression) })
+        case .timeWindow(let window): return TimeWindowOperator(window)
+        case .exchange(let distribution):
+            if inputs.workerCount == 1 { return PassOperator() }
+            return ExchangeOperator(
+                ExchangeID(job: job.id, node: index), distribution, types: node.schema.map(\.type), workers: inputs.workerCount, here: inputs.here,
+                send: { [unowned inputs] worker, message in inputs.send(message, to: worker) })
+        case .aggregate(let keys, let calls):
+            return try HashAggregateOperator(
+                keys: keys, calls: calls, input: input?.schema ?? [], isAppendOnly: input?.properties.appendOnly ?? false,
+                ownsGlobalGroup: inputs.here.number == 0)
+        case .join(let kind, let leftKeys, let rightKeys, let residual):
+            return try HashJoinOperator(
+                kind, left: job.plan[node.inputs[0]], right: job.plan[node.inputs[1]], leftKeys: leftKeys, rightKeys: rightKeys, residual: residual)
+        case .union, .result: return PassOperator()
+        case .topN(let order, let limit, let offset):
+            return TopNOperator(columns: node.schema.map(\.type), order: order, limit: limit, offset: offset)
+        case .materialize(let key): return MaterializeOperator(columns: node.schema.map(\.type), key: key)
+        }
+    }
+}
+
+extension StreamOperation {
+    /// The operator's name in EXPLAIN, SHOW JOBS and errors.
+    package var name: String {
+        switch self {
+        case .source: "source"
+        case .relation: "relation scan"
+        case .values: "values"
+        case .filter: "filter"
+        case .project: "project"
+        case .timeWindow: "time window"
+        case .exchange: "exchange"
+        case .aggregate: "aggregate"
+        case .join(let kind, _, _, _): "\(kind.rawValue) join"
+        case .union: "union"
+        case .topN: "top-n"
+        case .materialize: "materialize"
+        case .result: "result"
+        }
+    }
+}

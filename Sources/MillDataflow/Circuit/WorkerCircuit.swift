@@ -1,0 +1,266 @@
+package import MillBase
+package import MillColumnar
+package import MillConnectorKit
+package import MillPlan
+
+/// Everything that one worker runs: its shard of every job, its splits of every source, one epoch at a time.
+///
+/// A pure machine: it neither blocks nor owns a thread. Whoever drives it (a `Worker` thread, or a test that delivers messages
+/// in any order) calls `openEpoch`, hands over peers' messages, and is told by `isEpochDone` when this worker has done its part.
+///
+/// An epoch here:
+/// 1. every node is opened; tables give out their DML, sources are polled within the budget, and rows run through the graph depth
+///    first as they come;
+/// 2. the inputs are closed; closing runs down the graph: a node whose last input ended gives out what waited for that
+///    (aggregates, top-n, backfill slices), then closes its consumers' input;
+/// 3. an exchange closes when the barriers of all peers are in; when every node is closed, so is the epoch.
+///
+/// Jobs join and leave between epochs only.
+package final class WorkerCircuit: RenderInputs {
+    package let here: WorkerIndex
+    package let workerCount: Int
+    private var jobs: [ObjectID: RunningJob] = [:]
+    /// In the order they joined, which is an order of dependency.
+    private var jobOrder: [ObjectID] = []
+    private var sources: [ObjectID: SourceInput] = [:]
+    private var exchanges: [ExchangeID: CircuitNode] = [:]
+    private let sendMessage: (WorkerIndex, PeerMessage) -> Void
+    private let makeSource: (ObjectID) throws(SQLError) -> SourceInput
+
+    private final class RunningJob {
+        let rendered: RenderedJob
+        var entries: [CircuitNode] = []
+        var tableInput: TableInput?
+        var relationScans: [RelationScanOperator] = []
+        var failure: SQLError?
+
+        init(_ rendered: RenderedJob) { self.rendered = rendered }
+
+        var materialize: MaterializeOperator? { rendered.root.operation as? MaterializeOperator }
+    }
+
+    /// - Parameters:
+    ///   - makeSource: a source input for this worker, with the splits that are this worker's already added.
+    ///   - send: delivers a message to a peer, in order.
+    package init(
+        here: WorkerIndex, workerCount: Int, makeSource: @escaping (ObjectID) throws(SQLError) -> SourceInput,
+        send: @escaping (WorkerIndex, PeerMessage) -> Void
+    ) {
+        self.here = here
+        self.workerCount = workerCount
+        self.makeSource = makeSource
+        sendMessage = send
+    }
+
+    package func send(_ message: PeerMessage, to worker: WorkerIndex) { sendMessage(worker, message) }
+
+    // MARK: Jobs, between epochs
+
+    /// What a job needs from around it while it is rendered.
+    private var entriesOfNewJob: [CircuitNode] = []
+    private var scansOfNewJob: [(RelationScanOperator, upstream: CircuitNode, node: CircuitNode)] = []
+    private var sourcesOfNewJob: [(ObjectID, node: CircuitNode, columns: [Int])] = []
+    private var tableInputOfNewJob: TableInput?
+
+    package func inputNode(for index: NodeIndex, of job: JobPlan, errors: OperatorErrors) throws(SQLError) -> CircuitNode? {
+        let operation = job.plan[index].operation
+        switch operation {
+        case .source(let relation, let columns):
+            let node = CircuitNode(name: operation.name, job: job.id, operation: PassOperator(), errors: errors, inputCount: 1)
+            entriesOfNewJob.append(node)
+            if relation.kind == .table {
+                tableInputOfNewJob = TableInput(node: node)
+            } else {
+                sourcesOfNewJob.append((relation.id, node, columns))
+            }
+            return node
+        case .relation(let relation, let columns):
+            guard let upstream = jobs[relation.id], let table = upstream.materialize else {
+                throw SQLError(.objectNotInPrerequisiteState, "\(relation.kind.rawValue) \"\(relation.name)\" is not running")
+            }
+            let scan = RelationScanOperator(upstream: table, columns: columns)
+            let node = CircuitNode(name: operation.name, job: job.id, operation: scan, errors: errors, inputCount: 1)
+            scansOfNewJob.append((scan, upstream.rendered.root, node))
+            return node
+        case .values(let rows):
+            let node = CircuitNode(
+                name: operation.name, job: job.id,
+                operation: ValuesOperator(rows, schema: job.plan[index].schema, isOwner: here.number == 0), errors: errors, inputCount: 1)
+            entriesOfNewJob.append(node)
+            return node
+        default: return nil
+        }
+    }
+
+    /// Renders a job and connects it. When it throws, nothing has changed.
+    package func attach(_ job: JobPlan) throws(SQLError) {
+        entriesOfNewJob = []
+        scansOfNewJob = []
+        sourcesOfNewJob = []
+        tableInputOfNewJob = nil
+        let running = RunningJob(try RenderedJob(job, inputs: self))
+        running.entries = entriesOfNewJob
+        running.tableInput = tableInputOfNewJob
+        do throws(SQLError) {
+            for (id, node, columns) in sourcesOfNewJob {
+                if sources[id] == nil { sources[id] = try makeSource(id) }
+                try sources[id]?.add(node, columns: columns)
+            }
+        } catch {
+            try? removeFromSources(job.id)  // The first error is the one to report.
+            throw error
+        }
+        for (scan, upstream, node) in scansOfNewJob {
+            upstream.connect(to: node, input: 0)
+            running.relationScans.append(scan)
+        }
+        for node in running.rendered.nodes {
+            if let exchange = node.operation as? ExchangeOperator { exchanges[exchange.id] = node }
+        }
+        jobs[job.id] = running
+        jobOrder.append(job.id)
+    }
+
+    package func detach(_ id: ObjectID) {
+        guard let job = jobs.removeValue(forKey: id) else { return }
+        jobOrder.removeAll { $0 == id }
+        for other in jobs.values { for node in other.rendered.nodes { node.disconnect(job: id) } }
+        for node in job.rendered.nodes {
+            if let exchange = node.operation as? ExchangeOperator { exchanges[exchange.id] = nil }
+        }
+        do throws(SQLError) { try removeFromSources(id) } catch { job.failure = error }
+    }
+
+    private func removeFromSources(_ job: ObjectID) throws(SQLError) {
+        for (id, source) in sources {
+            try source.remove(job: job)
+            if !source.hasConsumers {
+                source.close()
+                sources[id] = nil
+            }
+        }
+    }
+
+    /// Splits found after the source was created; those that are this worker's.
+    package func add(_ splits: [SourceSplit], to source: ObjectID) throws(SQLError) {
+        for split in splits { try sources[source]?.add(split) }
+    }
+
+    package func inject(_ batches: [DeltaBatch], into table: ObjectID) { jobs[table]?.tableInput?.inject(batches) }
+
+    /// The stored rows of a view or table on this worker.
+    package func materialized(_ id: ObjectID) -> MaterializeOperator? { jobs[id]?.materialize }
+
+    package func errors(of id: ObjectID) -> OperatorErrors? { jobs[id]?.rendered.errors }
+
+    // MARK: Epochs
+
+    /// Reads within the budget, runs everything that follows, and closes the local inputs.
+    package func openEpoch(_ budget: EpochBudget, serveInbox: () -> Void) {
+        for id in jobOrder { for node in jobs[id]!.rendered.nodes { node.openEpoch() } }
+        hasMoreInput = false
+        for id in jobOrder { jobs[id]?.tableInput?.emit() }
+        var perSource = sources.count
+        var left = budget
+        for source in sources.values.sorted(by: { $0.definition.id < $1.definition.id }) {
+            // What one source leaves unused goes to the next ones.
+            var share = EpochBudget(records: left.records / perSource, bytes: left.bytes / perSource)
+            let before = share
+            if source.poll(&share) { hasMoreInput = true }
+            left.spend(records: before.records - share.records, bytes: before.bytes - share.bytes)
+            perSource -= 1
+            serveInbox()
+        }
+        for id in jobOrder { for entry in jobs[id]!.entries { entry.localInputClosed() } }
+    }
+
+    /// A peer's message for the running epoch.
+    package func receive(_ message: PeerMessage) {
+        switch message {
+        case .batch(let id, let batch):
+            guard let node = exchanges[id], let exchange = node.operation as? ExchangeOperator else { return }
+            exchange.receive(batch)
+            node.drain()
+        case .barrier(let id): exchanges[id]?.inputClosed()
+        }
+    }
+
+    package var isEpochDone: Bool { jobOrder.allSatisfy { id in jobs[id]!.rendered.nodes.allSatisfy(\.isClosed) } }
+
+    /// More input was waiting when the budget was spent.
+    package private(set) var hasMoreInput = false
+
+    /// What this worker has done, for the conductor.
+    package var report: EpochReport {
+        var report = EpochReport()
+        report.hasMore = hasMoreInput
+        for (id, source) in sources {
+            report.offsets[id] = source.offsets
+            report.highWatermarks[id] = source.highWatermarks
+            if let failure = source.failure { report.sourceFailures[id] = failure }
+            if !source.isFinished { report.unfinishedSources.insert(id) }
+        }
+        for (id, job) in jobs {
+            let reading = sources.values.contains { $0.isCatchingUp(job: id) } || job.relationScans.contains { !$0.isCaughtUp }
+            if reading {
+                report.catchingUp.insert(id)
+                report.hasMore = true
+            }
+        }
+        return report
+    }
+
+    /// Per job: bytes of state and the rows that its root has given out.
+    package var jobStatistics: [ObjectID: JobStatistics] {
+        jobs.mapValues { job in
+            JobStatistics(
+                stateByteCount: job.rendered.nodes.reduce(0) { $0 + $1.operation.stateByteCount },
+                rowCount: job.materialize?.table.count ?? 0, rowsOut: job.rendered.root.rowsOut,
+                errorCount: job.rendered.errors.entries.values.reduce(0, +) + job.rendered.errors.droppedCount)
+        }
+    }
+}
+
+/// What a worker has done in an epoch.
+package struct EpochReport: Sendable {
+    package var hasMore = false
+    package var offsets: [ObjectID: [SourceSplit: SplitOffset]] = [:]
+    package var highWatermarks: [ObjectID: [SourceSplit: SplitOffset]] = [:]
+    package var sourceFailures: [ObjectID: SQLError] = [:]
+    /// Sources of which a split on this worker may give more records.
+    package var unfinishedSources: Set<ObjectID> = []
+    /// Jobs that have not yet taken over everything that was there before them.
+    package var catchingUp: Set<ObjectID> = []
+
+    package init() {}
+
+    package mutating func merge(_ other: EpochReport) {
+        hasMore = hasMore || other.hasMore
+        for (id, offsets) in other.offsets { self.offsets[id, default: [:]].merge(offsets) { max($0, $1) } }
+        for (id, marks) in other.highWatermarks { highWatermarks[id, default: [:]].merge(marks) { max($0, $1) } }
+        sourceFailures.merge(other.sourceFailures) { first, _ in first }
+        unfinishedSources.formUnion(other.unfinishedSources)
+        catchingUp.formUnion(other.catchingUp)
+    }
+}
+
+package struct JobStatistics: Sendable {
+    package var stateByteCount: Int
+    package var rowCount: Int
+    package var rowsOut: Int64
+    package var errorCount: Int64
+
+    package init(stateByteCount: Int = 0, rowCount: Int = 0, rowsOut: Int64 = 0, errorCount: Int64 = 0) {
+        self.stateByteCount = stateByteCount
+        self.rowCount = rowCount
+        self.rowsOut = rowsOut
+        self.errorCount = errorCount
+    }
+
+    package mutating func merge(_ other: JobStatistics) {
+        stateByteCount += other.stateByteCount
+        rowCount += other.rowCount
+        rowsOut += other.rowsOut
+        errorCount += other.errorCount
+    }
+}

@@ -1,0 +1,195 @@
+package import MillBase
+package import MillColumnar
+package import MillConnectorKit
+
+/// A source on one worker: the splits that this worker reads, decoded once per epoch for all jobs on it.
+///
+/// The source is the records from its origin on, for every job whenever it was created. The first job starts the shared
+/// readers at the origin. A later one first catches up: it reads each split from the origin with a reader of its own, and at the
+/// end of the epoch in which that reader stands where the shared one stands, it joins. Both are read by this worker in one epoch,
+/// so no record is skipped or seen twice.
+package final class SourceInput {
+    package let definition: SourceDefinition
+    private var splits: [SplitInput] = []
+    private var consumers: [Consumer] = []
+    private var columns: [Int] = []
+    private var decoder: (any Decoder)?
+    private let onData: @Sendable () -> Void
+    private let onRejects: RejectHandler
+    /// Why a split is no longer read; the jobs on it show it.
+    package private(set) var failure: SQLError?
+
+    /// Receives what a shared reader rejected: source, split, entries.
+    package typealias RejectHandler = @Sendable (ObjectID, SourceSplit, [Reject]) -> Void
+
+    /// A job's scan node and which columns it takes.
+    private final class Consumer {
+        let node: CircuitNode
+        let columns: [Int]
+        /// For each of its columns, the place in the shared decoder's output.
+        var places: [Int] = []
+        var catchingUp = 0
+
+        init(node: CircuitNode, columns: [Int]) {
+            self.node = node
+            self.columns = columns
+        }
+
+        func accept(_ batch: DeltaBatch) { node.accept(batch.with(columns: places.map { batch.columns[$0] }), input: 0) }
+    }
+
+    private final class SplitInput {
+        let split: SourceSplit
+        let reader: any SplitReader
+        var offset: SplitOffset
+        var joined: [Consumer] = []
+        var catchUps: [CatchUp] = []
+        var failed = false
+
+        init(split: SourceSplit, reader: any SplitReader, offset: SplitOffset) {
+            self.split = split
+            self.reader = reader
+            self.offset = offset
+        }
+    }
+
+    /// One job reading one split from the origin.
+    private final class CatchUp {
+        let consumer: Consumer
+        let reader: any SplitReader
+        let decoder: any Decoder
+        var offset: SplitOffset
+
+        init(consumer: Consumer, reader: any SplitReader, decoder: any Decoder, offset: SplitOffset) {
+            self.consumer = consumer
+            self.reader = reader
+            self.decoder = decoder
+            self.offset = offset
+        }
+    }
+
+    package init(definition: SourceDefinition, onData: @escaping @Sendable () -> Void, onRejects: @escaping RejectHandler) {
+        self.definition = definition
+        self.onData = onData
+        self.onRejects = onRejects
+    }
+
+    package var hasConsumers: Bool { !consumers.isEmpty }
+
+    /// Starts reading a split; jobs that are already here have it from its beginning.
+    package func add(_ split: SourceSplit) throws(SQLError) {
+        guard !splits.contains(where: { $0.split == split }) else { return }
+        let offset = definition.origin[split] ?? SplitOffset(0)
+        let reader = try definition.connector.openReader(split, at: offset, onData: onData)
+        let input = SplitInput(split: split, reader: reader, offset: offset)
+        input.joined = consumers
+        splits.append(input)
+    }
+
+    /// A job's scan node joins: at once while nothing has been read, else by catching up.
+    package func add(_ node: CircuitNode, columns wanted: [Int]) throws(SQLError) {
+        let consumer = Consumer(node: node, columns: wanted)
+        for split in splits {
+            let origin = definition.origin[split.split] ?? SplitOffset(0)
+            if split.offset <= origin, split.reader.isFinished == false {
+                split.joined.append(consumer)
+            } else {
+                let reader = try definition.connector.openReader(split.split, at: origin, onData: onData)
+                split.catchUps.append(
+                    CatchUp(consumer: consumer, reader: reader, decoder: try definition.makeDecoder(wanted), offset: origin))
+                consumer.catchingUp += 1
+            }
+        }
+        consumers.append(consumer)
+        try renewDecoder()
+    }
+
+    package func remove(job: ObjectID) throws(SQLError) {
+        consumers.removeAll { $0.node.job == job }
+        for split in splits {
+            split.joined.removeAll { $0.node.job == job }
+            for catchUp in split.catchUps where catchUp.consumer.node.job == job { catchUp.reader.close() }
+            split.catchUps.removeAll { $0.consumer.node.job == job }
+        }
+        try renewDecoder()
+    }
+
+    package func close() {
+        for split in splits {
+            split.reader.close()
+            for catchUp in split.catchUps { catchUp.reader.close() }
+        }
+        splits = []
+    }
+
+    /// One decoder for the union of all jobs' columns.
+    private func renewDecoder() throws(SQLError) {
+        columns = Set(consumers.flatMap(\.columns)).sorted()
+        decoder = try definition.makeDecoder(columns)
+        for consumer in consumers { consumer.places = consumer.columns.map { columns.firstIndex(of: $0)! } }
+    }
+
+    /// Whether the job's node still reads with a reader of its own.
+    package func isCatchingUp(job: ObjectID) -> Bool { consumers.contains { $0.node.job == job && $0.catchingUp > 0 } }
+
+    /// Reads up to the budget and passes the rows on. Returns whether more may be waiting.
+    package func poll(_ budget: inout EpochBudget) -> Bool {
+        var more = false
+        for split in splits where !split.failed {
+            do throws(SQLError) {
+                if try pollShared(split, &budget) { more = true }
+                if try pollCatchUps(split, &budget) { more = true }
+            } catch {
+                split.failed = true
+                failure = error
+            }
+        }
+        return more
+    }
+
+    private func pollShared(_ split: SplitInput, _ budget: inout EpochBudget) throws(SQLError) -> Bool {
+        guard let decoder, !split.joined.isEmpty else { return false }
+        while budget.hasRoom {
+            guard let chunk = try split.reader.poll(maxRecords: budget.records, maxBytes: budget.bytes) else { return false }
+            budget.spend(records: chunk.count, bytes: chunk.byteCount)
+            let decoded = decoder.decode(chunk)
+            split.offset = chunk.nextOffset
+            if !decoded.rejects.isEmpty { onRejects(definition.id, split.split, decoded.rejects) }
+            for batch in decoded.batches { for consumer in split.joined { consumer.accept(batch) } }
+        }
+        return true
+    }
+
+    private func pollCatchUps(_ split: SplitInput, _ budget: inout EpochBudget) throws(SQLError) -> Bool {
+        guard !split.catchUps.isEmpty else { return false }
+        var joining: [CatchUp] = []
+        for catchUp in split.catchUps {
+            // A bounded share of its own: catching up must not starve while the shared reader takes the whole budget.
+            var share = EpochBudget(records: max(budget.records, Limits.batchRowsMax * 4), bytes: max(budget.bytes, 4 << 20))
+            while catchUp.offset < split.offset, share.hasRoom {
+                guard let chunk = try catchUp.reader.poll(maxRecords: share.records, maxBytes: share.bytes) else { break }
+                share.spend(records: chunk.count, bytes: chunk.byteCount)
+                let due = chunk.nextOffset > split.offset ? chunk.prefix(before: split.offset) : chunk
+                for batch in catchUp.decoder.decode(due).batches { catchUp.consumer.node.accept(batch, input: 0) }
+                catchUp.offset = due.nextOffset
+            }
+            if catchUp.offset >= split.offset { joining.append(catchUp) }
+        }
+        for catchUp in joining {
+            catchUp.reader.close()
+            catchUp.consumer.catchingUp -= 1
+            split.joined.append(catchUp.consumer)
+        }
+        split.catchUps.removeAll { catchUp in joining.contains { $0 === catchUp } }
+        return !split.catchUps.isEmpty
+    }
+
+    package var offsets: [SourceSplit: SplitOffset] { Dictionary(uniqueKeysWithValues: splits.map { ($0.split, $0.offset) }) }
+
+    package var highWatermarks: [SourceSplit: SplitOffset] {
+        Dictionary(uniqueKeysWithValues: splits.compactMap { split in split.reader.highWatermark.map { (split.split, $0) } })
+    }
+
+    /// Every split is bounded and has given its last record to every job.
+    package var isFinished: Bool { splits.allSatisfy { ($0.reader.isFinished || $0.failed) && $0.catchUps.isEmpty } }
+}

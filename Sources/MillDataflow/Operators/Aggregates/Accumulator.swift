@@ -1,0 +1,228 @@
+package import MillColumnar
+package import MillExpr
+import MillBase
+
+/// The running state of one aggregate call inside a group's row: where it lies, how rows change it, what it gives.
+///
+/// Fixed-size parts lie in the row's payload and are copied whole when a group is first touched in an epoch, so that the old
+/// output can be taken back. What is not fixed-size (an ordered multiset for MIN and MAX under retraction, an exact float
+/// sum) lies outside, and `refresh` caches its output in the payload before the epoch's output is made.
+///
+/// One non-generic class per kind: methods of generic classes behind a protocol run unspecialised.
+protocol Accumulator: AnyObject {
+    /// Bytes in the payload, a multiple of 8. All zero is the empty group.
+    var byteCount: Int { get }
+    /// Adds rows. `weights` nil means +1 each; a weight of 0 leaves the row out.
+    func update(_ groups: GroupRows, values: Column?, weights: UnsafePointer<Int64>?)
+    /// Brings the cached output up to date for the groups that changed.
+    func refresh(_ groups: GroupRows)
+    /// The group is gone: lets go of what lies outside.
+    func release(_ groups: GroupRows)
+    /// One output value per payload; `errors` receives the index and error of those that cannot be expressed.
+    func output(_ payloads: [UnsafeMutableRawPointer], offset: Int, errors: inout [(Int, SQLError)]) -> Column
+    var outsideByteCount: Int { get }
+}
+
+extension Accumulator {
+    func refresh(_ groups: GroupRows) {}
+    func release(_ groups: GroupRows) {}
+    var outsideByteCount: Int { 0 }
+}
+
+/// Groups by payload: for each of `count` rows, where the accumulator lies in its group, and the group's row number.
+struct GroupRows {
+    let payloads: UnsafePointer<UnsafeMutableRawPointer>
+    let numbers: UnsafePointer<UInt32>
+    let count: Int
+    /// Where this accumulator lies in the payload.
+    var offset: Int
+
+    @inline(__always) func pointer<T>(_ index: Int, _: T.Type, at extra: Int = 0) -> UnsafeMutablePointer<T> {
+        (payloads[index] + offset + extra).assumingMemoryBound(to: T.self)
+    }
+}
+
+/// count(*) and count(x). Payload: Int64.
+final class CountAccumulator: Accumulator {
+    let byteCount = 8
+
+    func update(_ groups: GroupRows, values: Column?, weights: UnsafePointer<Int64>?) {
+        let validity = values?.validity
+        if validity == nil, weights == nil {
+            for index in 0..<groups.count { groups.pointer(index, Int64.self).pointee &+= 1 }
+            return
+        }
+        for index in 0..<groups.count {
+            let present = validity.map { $0[index >> 6] &>> UInt64(index & 63) & 1 } ?? 1
+            groups.pointer(index, Int64.self).pointee &+= Int64(bitPattern: present) &* (weights?[index] ?? 1)
+        }
+    }
+
+    func output(_ payloads: [UnsafeMutableRawPointer], offset: Int, errors: inout [(Int, SQLError)]) -> Column {
+        let column = Column(.int64, uninitialized: payloads.count)
+        let values = column.values(Int64.self)
+        for (index, payload) in payloads.enumerated() { values[index] = payload.load(fromByteOffset: offset, as: Int64.self) }
+        return column
+    }
+}
+
+/// sum and avg over integers, exact in 128 bits. Payload: low, high, count of present values.
+final class IntegerSumAccumulator: Accumulator {
+    let byteCount = 24
+    private let result: SumResult
+
+    init(_ result: SumResult) { self.result = result }
+
+    func update(_ groups: GroupRows, values: Column?, weights: UnsafePointer<Int64>?) {
+        guard let values else { return }
+        switch values.type.physical {
+        case .int16: add(Int16.self, groups, values, weights)
+        case .int32: add(Int32.self, groups, values, weights)
+        default: add(Int64.self, groups, values, weights)
+        }
+    }
+
+    @inline(__always)
+    private func add<T: FixedWidthInteger & SignedInteger>(_: T.Type, _ groups: GroupRows, _ column: Column, _ weights: UnsafePointer<Int64>?) {
+        let values = UnsafePointer(column.values(T.self))
+        let validity = column.validity
+        for index in 0..<groups.count {
+            let weight = weights?[index] ?? 1
+            if let validity, validity[index >> 6] &>> UInt64(index & 63) & 1 == 0 { continue }
+            let state = groups.pointer(index, UInt64.self)
+            let product = Int64(truncatingIfNeeded: values[index]).multipliedFullWidth(by: weight)
+            let (low, carry) = state[0].addingReportingOverflow(product.low)
+            state[0] = low
+            state[1] = state[1] &+ UInt64(bitPattern: product.high) &+ (carry ? 1 : 0)
+            state[2] = state[2] &+ UInt64(bitPattern: weight)
+        }
+    }
+
+    func output(_ payloads: [UnsafeMutableRawPointer], offset: Int, errors: inout [(Int, SQLError)]) -> Column {
+        let column = Column(result.type, uninitialized: payloads.count)
+        for (index, payload) in payloads.enumerated() {
+            let state = (payload + offset).assumingMemoryBound(to: UInt64.self)
+            let sum = Int128(Int64(bitPattern: state[1])) << 64 | Int128(state[0])
+            result.store(Decimal(unscaled: sum, scale: 0), count: Int64(bitPattern: state[2]), in: column, index, &errors)
+        }
+        return column
+    }
+}
+
+/// What a sum over exact numbers becomes.
+struct SumResult {
+    let type: SQLType
+    let isAverage: Bool
+
+    /// Writes the sum or the average; no values give NULL.
+    func store(_ sum: Decimal, count: Int64, in column: Column, _ row: Int, _ errors: inout [(Int, SQLError)]) {
+        guard count != 0 else { return column.setNull(row) }
+        if type == .int64 {
+            guard let value = Int64(exactly: sum.unscaled) else {
+                errors.append((row, SQLError(.numericValueOutOfRange, "bigint out of range")))
+                return column.setNull(row)
+            }
+            column.values(Int64.self)[row] = value
+            return
+        }
+        do throws(SQLError) {
+            let value = isAverage ? try sum.divided(by: Decimal(unscaled: Int128(count), scale: 0)) : sum
+            guard !value.isFinite || value.unscaled.magnitude < Decimal.powerOfTen(38).magnitude else {
+                throw SQLError(.numericValueOutOfRange, "value overflows numeric format")
+            }
+            column.values(Decimal.self)[row] = value
+        } catch {
+            errors.append((row, error))
+            column.setNull(row)
+        }
+    }
+}
+
+/// sum and avg over numeric. Payload: unscaled low and high, present count, then Int32 each: scale, NaN, +inf, -inf counts.
+///
+/// The scale only grows: a sum that once held 1.10 keeps two digits after the point, also when that value is taken back.
+final class DecimalSumAccumulator: Accumulator {
+    let byteCount = 40
+    private let result: SumResult
+
+    init(_ result: SumResult) { self.result = result }
+
+    func update(_ groups: GroupRows, values: Column?, weights: UnsafePointer<Int64>?) {
+        guard let values else { return }
+        let decimals = UnsafePointer(values.values(Decimal.self))
+        for index in 0..<groups.count where !values.isNull(index) {
+            let weight = weights?[index] ?? 1
+            let state = groups.pointer(index, UInt64.self)
+            let special = groups.pointer(index, Int32.self, at: 24)
+            state[2] = state[2] &+ UInt64(bitPattern: weight)
+            let value = decimals[index]
+            switch value.kind {
+            case .nan: special[1] &+= Int32(truncatingIfNeeded: weight)
+            case .positiveInfinity: special[2] &+= Int32(truncatingIfNeeded: weight)
+            case .negativeInfinity: special[3] &+= Int32(truncatingIfNeeded: weight)
+            case .finite:
+                var sum = Int128(Int64(bitPattern: state[1])) << 64 | Int128(state[0])
+                var addend = value.unscaled &* Int128(weight)
+                if value.scale > special[0] {
+                    sum = sum &* Decimal.powerOfTen(value.scale - special[0])
+                    special[0] = value.scale
+                } else if value.scale < special[0] {
+                    addend = addend &* Decimal.powerOfTen(special[0] - value.scale)
+                }
+                sum = sum &+ addend
+                state[0] = UInt64(truncatingIfNeeded: sum)
+                state[1] = UInt64(truncatingIfNeeded: sum >> 64)
+            }
+        }
+    }
+
+    func output(_ payloads: [UnsafeMutableRawPointer], offset: Int, errors: inout [(Int, SQLError)]) -> Column {
+        let column = Column(result.type, uninitialized: payloads.count)
+        for (index, payload) in payloads.enumerated() {
+            let state = (payload + offset).assumingMemoryBound(to: UInt64.self)
+            let special = (payload + offset + 24).assumingMemoryBound(to: Int32.self)
+            let sum = Int128(Int64(bitPattern: state[1])) << 64 | Int128(state[0])
+            let value: Decimal =
+                if special[1] != 0 || (special[2] != 0 && special[3] != 0) {
+                    Decimal(.nan)
+                } else if special[2] != 0 {
+                    Decimal(.positiveInfinity)
+                } else if special[3] != 0 {
+                    Decimal(.negativeInfinity)
+                } else {
+                    Decimal(unscaled: sum, scale: special[0])
+                }
+            result.store(value, count: Int64(bitPattern: state[2]), in: column, index, &errors)
+        }
+        return column
+    }
+}
+
+/// bool_and and bool_or. Payload: how many true, how many false.
+final class BooleanAccumulator: Accumulator {
+    let byteCount = 16
+    private let isAnd: Bool
+
+    init(isAnd: Bool) { self.isAnd = isAnd }
+
+    func update(_ groups: GroupRows, values: Column?, weights: UnsafePointer<Int64>?) {
+        guard let values else { return }
+        let flags = UnsafePointer(values.values(UInt8.self))
+        for index in 0..<groups.count where !values.isNull(index) {
+            groups.pointer(index, Int64.self)[flags[index] != 0 ? 0 : 1] &+= weights?[index] ?? 1
+        }
+    }
+
+    func output(_ payloads: [UnsafeMutableRawPointer], offset: Int, errors: inout [(Int, SQLError)]) -> Column {
+        let column = Column(.boolean, uninitialized: payloads.count)
+        for (index, payload) in payloads.enumerated() {
+            let counts = (payload + offset).assumingMemoryBound(to: Int64.self)
+            if counts[0] == 0, counts[1] == 0 {
+                column.setNull(index)
+            } else {
+                column.values(UInt8.self)[index] = (isAnd ? counts[1] == 0 : counts[0] != 0) ? 1 : 0
+            }
+        }
+        return column
+    }
+}

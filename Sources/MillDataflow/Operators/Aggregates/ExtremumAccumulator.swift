@@ -1,0 +1,96 @@
+import MillBase
+import MillColumnar
+
+/// min and max over input that is never taken back. Payload: 1 when a value is present, then the value (24 bytes).
+final class AppendOnlyExtremumAccumulator: Accumulator {
+    let byteCount = 32
+    private let type: SQLType
+    private let isMax: Bool
+    private let slot: ValueSlot
+
+    init(type: SQLType, isMax: Bool) {
+        self.type = type
+        self.isMax = isMax
+        slot = ValueSlot(type)
+    }
+
+    var outsideByteCount: Int { slot.heapByteCount }
+
+    func update(_ groups: GroupRows, values: Column?, weights: UnsafePointer<Int64>?) {
+        guard let values else { return }
+        switch type.physical {
+        case .int16: fold(Int16.self, groups, values, weights)
+        case .int32: fold(Int32.self, groups, values, weights)
+        case .int64: fold(Int64.self, groups, values, weights)
+        default:
+            for index in 0..<groups.count where !values.isNull(index) && weights?[index] != 0 {
+                let state = groups.payloads[index] + groups.offset
+                if state.load(as: Int64.self) == 0 || (slot.compare(values, index, state + 8) > 0) == isMax {
+                    state.storeBytes(of: 1, as: Int64.self)
+                    slot.store(values, index, at: state + 8)
+                }
+            }
+        }
+    }
+
+    @inline(__always)
+    private func fold<T: FixedWidthInteger>(_: T.Type, _ groups: GroupRows, _ column: Column, _ weights: UnsafePointer<Int64>?) {
+        let values = UnsafePointer(column.values(T.self))
+        let validity = column.validity
+        let isMax = isMax
+        for index in 0..<groups.count {
+            if let validity, validity[index >> 6] &>> UInt64(index & 63) & 1 == 0 { continue }
+            if let weights, weights[index] == 0 { continue }
+            let present = groups.pointer(index, Int64.self)
+            let value = groups.pointer(index, T.self, at: 8)
+            if present.pointee == 0 {
+                present.pointee = 1
+                value.pointee = values[index]
+            } else if isMax ? values[index] > value.pointee : values[index] < value.pointee {
+                value.pointee = values[index]
+            }
+        }
+    }
+
+    func output(_ payloads: [UnsafeMutableRawPointer], offset: Int, errors: inout [(Int, SQLError)]) -> Column {
+        slot.column(payloads, presentAt: offset, valueAt: offset + 8)
+    }
+}
+
+/// A value of any type in 24 bytes outside a column; long strings go to a heap of its own.
+///
+/// The heap only grows while batches may point into it. Replaced strings are garbage until it is `renewed`.
+final class ValueSlot {
+    let type: SQLType
+    private var heap = StringHeap()
+    var heapByteCount: Int { heap.byteCount }
+
+    init(_ type: SQLType) { self.type = type }
+
+    func store(_ column: Column, _ row: Int, at target: UnsafeMutableRawPointer) {
+        switch type.physical {
+        case .string: target.storeBytes(of: heap.view(copying: column.values(StringView.self)[row]), as: StringView.self)
+        default: target.copyMemory(from: column.data + row * type.physical.stride, byteCount: type.physical.stride)
+        }
+    }
+
+    /// Order of a column's value against a stored one.
+    func compare(_ column: Column, _ row: Int, _ stored: UnsafeMutableRawPointer) -> Int {
+        column.compare(row, to: self.column([stored], presentAt: nil, valueAt: 0), 0)
+    }
+
+    /// The stored values as a column; where the flag at `presentAt` is 0 the value is NULL.
+    func column(_ payloads: [UnsafeMutableRawPointer], presentAt: Int?, valueAt: Int) -> Column {
+        let result = Column(type, uninitialized: payloads.count)
+        let stride = type.physical.stride
+        for (index, payload) in payloads.enumerated() {
+            if let presentAt, payload.load(fromByteOffset: presentAt, as: Int64.self) == 0 {
+                result.setNull(index)
+            } else {
+                (result.data + index * stride).copyMemory(from: payload + valueAt, byteCount: stride)
+            }
+        }
+        if type.physical == .string { result.keep(heap) }
+        return result
+    }
+}

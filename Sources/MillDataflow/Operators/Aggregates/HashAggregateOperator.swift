@@ -1,0 +1,280 @@
+import MillBase
+package import MillColumnar
+package import MillExpr
+package import MillState
+
+/// GROUP BY, SELECT DISTINCT and aggregates without groups.
+///
+/// Weights: a group exists while the weights of its rows sum to more than 0. Per epoch it gives at most one retraction of its
+/// old output row and one insertion of its new one, and nothing when both are equal.
+///
+/// A group is a row of a `StateTable`: its key columns, then the payload
+/// ```
+/// offset  size  meaning
+/// 0       4     place in `touched` plus 1; 0: not touched in this epoch
+/// 8       8     sum of the weights of its rows
+/// 16      ...   accumulators, in the order of the calls
+/// ```
+/// Per batch: hash the keys, find or insert all groups, then one loop per accumulator. At a group's first touch in an epoch its
+/// payload is copied to `saved`, from which the retraction is made at the end.
+package final class HashAggregateOperator: Operator {
+    private let keys: [Int]
+    private let keyTypes: [SQLType]
+    private let calls: [Call]
+    private let table: StateTable
+    private let payloadBytes: Int
+    /// No keys: one group that is there from the start and never goes, on the worker that owns it.
+    private let isGlobal: Bool
+    private let ownsGlobalGroup: Bool
+
+    private var touched: [RowNumber] = []
+    private var saved: UnsafeMutableRawPointer
+    private var savedCapacity = 1024
+    /// The touched group to go on with while output is given; nil between epochs.
+    private var position: Int?
+
+    private let rows = UnsafeMutablePointer<RowNumber>.allocate(capacity: Limits.batchRowsMax)
+    private let hashes = UnsafeMutablePointer<UInt64>.allocate(capacity: Limits.batchRowsMax)
+    private let payloads = UnsafeMutablePointer<UnsafeMutableRawPointer>.allocate(capacity: Limits.batchRowsMax)
+    private var inserted = Selection(capacity: Limits.batchRowsMax)
+
+    private static let touchedOffset = 0
+    private static let weightOffset = 8
+    private static let accumulatorsOffset = 16
+
+    private struct Call {
+        let argument: RowExpression?
+        let filter: RowExpression?
+        let distinct: DistinctFilter?
+        let accumulator: any Accumulator
+        let offset: Int
+    }
+
+    /// - Parameters:
+    ///   - isAppendOnly: the input never takes a row back; MIN and MAX then need no multiset.
+    ///   - ownsGlobalGroup: whether this worker gives the one row of an aggregate without keys.
+    package init(keys: [Int], calls: [AggregateCall], input: Schema, isAppendOnly: Bool, ownsGlobalGroup: Bool) throws(SQLError) {
+        self.keys = keys
+        keyTypes = keys.map { input[$0].type }
+        var offset = Self.accumulatorsOffset
+        var built: [Call] = []
+        for call in calls {
+            let accumulator = Self.accumulator(for: call, isAppendOnly: isAppendOnly)
+            built.append(
+                Call(
+                    argument: try call.argument.map { (argument) throws(SQLError) in
+                        RowExpression(try CompiledExpression(argument), operatorName: call.function.rawValue)
+                    },
+                    filter: try call.filter.map { (filter) throws(SQLError) in
+                        RowExpression(try CompiledExpression(filter), operatorName: "filter of \(call.function.rawValue)")
+                    },
+                    distinct: call.distinct ? call.argument.map { DistinctFilter($0.type) } : nil,
+                    accumulator: accumulator, offset: offset))
+            offset += accumulator.byteCount
+        }
+        self.calls = built
+        payloadBytes = offset
+        table = StateTable(columns: keyTypes, payloadBytes: offset)
+        saved = .allocate(byteCount: savedCapacity * offset, alignment: 8)
+        isGlobal = keys.isEmpty
+        self.ownsGlobalGroup = ownsGlobalGroup && keys.isEmpty
+        if self.ownsGlobalGroup { startGlobalGroup() }
+    }
+
+    deinit {
+        saved.deallocate()
+        rows.deallocate()
+        hashes.deallocate()
+        payloads.deallocate()
+    }
+
+    private static func accumulator(for call: AggregateCall, isAppendOnly: Bool) -> any Accumulator {
+        let type = call.argument?.type ?? .int64
+        switch call.function {
+        case .count: return CountAccumulator()
+        case .sum, .avg:
+            if type.isFloat { return FloatSumAccumulator(type: call.type, isAverage: call.function == .avg) }
+            let result = SumResult(type: call.type, isAverage: call.function == .avg)
+            return type.isNumeric ? DecimalSumAccumulator(result) : IntegerSumAccumulator(result)
+        case .min, .max:
+            let isMax = call.function == .max
+            return isAppendOnly
+                ? AppendOnlyExtremumAccumulator(type: type, isMax: isMax) : OrderedExtremumAccumulator(type: type, kind: isMax ? .max : .min)
+        case .singleValue: return OrderedExtremumAccumulator(type: type, kind: .single)
+        case .boolAnd: return BooleanAccumulator(isAnd: true)
+        case .boolOr: return BooleanAccumulator(isAnd: false)
+        }
+    }
+
+    // MARK: Input
+
+    package func push(_ batch: DeltaBatch, input: Int, errors: OperatorErrors) {
+        var start = 0
+        while start < batch.count {
+            let end = min(start + Limits.batchRowsMax, batch.count)
+            add(start == 0 && end == batch.count ? batch : batch.slice(start, end), errors)
+            start = end
+        }
+    }
+
+    private func add(_ batch: DeltaBatch, _ errors: OperatorErrors) {
+        let count = batch.count
+        let keyColumns = keys.map { batch.columns[$0] }
+        RowHash.hash(keyColumns, count: count, into: hashes)
+        table.findOrInsert(keyColumns, hashes: hashes, count: count, rows: rows, inserted: &inserted)
+        let weights = batch.weights.map { UnsafePointer($0.values) }
+        for index in 0..<count {
+            let payload = table.payload(rows[index])
+            payloads[index] = payload
+            if payload.load(as: UInt32.self) == 0 { touch(rows[index], payload) }
+            let weight = (payload + Self.weightOffset).assumingMemoryBound(to: Int64.self)
+            weight.pointee &+= weights?[index] ?? 1
+        }
+        for call in calls { update(call, batch, weights, errors) }
+    }
+
+    private func update(_ call: Call, _ batch: DeltaBatch, _ weights: UnsafePointer<Int64>?, _ errors: OperatorErrors) {
+        let groups = GroupRows(payloads: payloads, numbers: rows, count: batch.count, offset: call.offset)
+        guard call.filter != nil || call.distinct != nil else {
+            call.accumulator.update(groups, values: call.argument?.evaluate(batch, errors), weights: weights)
+            return
+        }
+        let effective = Weights(count: batch.count)
+        for index in 0..<batch.count { effective.values[index] = weights?[index] ?? 1 }
+        var argumentBatch = batch
+        if let filter = call.filter {
+            let passes = filter.evaluate(batch, errors)
+            let flags = passes.values(UInt8.self)
+            for index in 0..<batch.count where flags[index] == 0 || passes.isNull(index) { effective.values[index] = 0 }
+            // The argument is only evaluated on rows that count, so that its errors are those of counted rows.
+            argumentBatch = DeltaBatch(columns: batch.columns, count: batch.count, weights: effective)
+        }
+        let values = call.argument?.evaluate(argumentBatch, errors)
+        if let distinct = call.distinct, let values { distinct.apply(groups, values: values, weights: effective.values) }
+        call.accumulator.update(groups, values: values, weights: effective.values)
+    }
+
+    private func touch(_ number: RowNumber, _ payload: UnsafeMutableRawPointer) {
+        if touched.count == savedCapacity {
+            let larger = UnsafeMutableRawPointer.allocate(byteCount: 2 * savedCapacity * payloadBytes, alignment: 8)
+            larger.copyMemory(from: saved, byteCount: savedCapacity * payloadBytes)
+            saved.deallocate()
+            saved = larger
+            savedCapacity *= 2
+        }
+        (saved + touched.count * payloadBytes).copyMemory(from: payload, byteCount: payloadBytes)
+        touched.append(number)
+        payload.storeBytes(of: UInt32(truncatingIfNeeded: touched.count), as: UInt32.self)
+    }
+
+    /// The group of an aggregate without keys: weight 1 of its own keeps it alive. Its saved copy has weight 0, so the first
+    /// epoch inserts its row and takes nothing back.
+    private func startGlobalGroup() {
+        RowHash.hash([], count: 1, into: hashes)
+        table.findOrInsert([], hashes: hashes, count: 1, rows: rows, inserted: &inserted)
+        let payload = table.payload(rows[0])
+        touch(rows[0], payload)
+        payload.storeBytes(of: 1, toByteOffset: Self.weightOffset, as: Int64.self)
+    }
+
+    // MARK: Output
+
+    package func closeEpoch(errors: OperatorErrors) {
+        let pointers = touched.map { table.payload($0) }
+        pointers.withUnsafeBufferPointer { payloads in
+            touched.withUnsafeBufferPointer { numbers in
+                guard let first = payloads.baseAddress, let firstNumber = numbers.baseAddress else { return }
+                for call in calls {
+                    call.accumulator.refresh(GroupRows(payloads: first, numbers: firstNumber, count: payloads.count, offset: call.offset))
+                }
+            }
+        }
+        position = 0
+    }
+
+    package func next(errors: OperatorErrors) -> DeltaBatch? {
+        while let start = position {
+            guard start < touched.count else {
+                finishEpoch()
+                return nil
+            }
+            let end = min(touched.count, start + Limits.batchRowsMax / 2)
+            position = end
+            if let batch = output(start, end, errors) { return batch }
+        }
+        return nil
+    }
+
+    private func output(_ start: Int, _ end: Int, _ errors: OperatorErrors) -> DeltaBatch? {
+        var numbers: [RowNumber] = []
+        var payloads: [UnsafeMutableRawPointer] = []
+        var weights: [Int64] = []
+        numbers.reserveCapacity(2 * (end - start))
+        payloads.reserveCapacity(2 * (end - start))
+        weights.reserveCapacity(2 * (end - start))
+        var hasRetraction = false
+        for index in start..<end {
+            let old = saved + index * payloadBytes
+            let new = table.payload(touched[index])
+            let lived = old.load(fromByteOffset: Self.weightOffset, as: Int64.self) > 0
+            let lives = new.load(fromByteOffset: Self.weightOffset, as: Int64.self) > 0
+            if lived, lives, same(old, new) { continue }
+            if lived {
+                numbers.append(touched[index])
+                payloads.append(old)
+                weights.append(-1)
+                hasRetraction = true
+            }
+            if lives {
+                numbers.append(touched[index])
+                payloads.append(new)
+                weights.append(1)
+            }
+        }
+        guard !numbers.isEmpty else { return nil }
+        var columns = table.gather(rows: numbers, count: numbers.count)
+        let keyCount = columns.count
+        var failures: [(Int, SQLError, Int)] = []
+        for (number, call) in calls.enumerated() {
+            var failed: [(Int, SQLError)] = []
+            columns.append(call.accumulator.output(payloads, offset: call.offset, errors: &failed))
+            failures += failed.map { ($0.0, $0.1, number) }
+        }
+        if !failures.isEmpty {
+            let keyBatch = DeltaBatch(columns: Array(columns.prefix(keyCount)), count: numbers.count, weights: Weights(weights))
+            for (row, error, _) in failures { errors.report(error, operatorName: "aggregate", batch: keyBatch, row: row) }
+        }
+        return DeltaBatch(columns: columns, count: numbers.count, weights: hasRetraction ? Weights(weights) : nil)
+    }
+
+    /// Whether all accumulators are the same bytes: then so is the output.
+    private func same(_ a: UnsafeMutableRawPointer, _ b: UnsafeMutableRawPointer) -> Bool {
+        let words = (payloadBytes - Self.accumulatorsOffset) / 8
+        let left = (a + Self.accumulatorsOffset).assumingMemoryBound(to: UInt64.self)
+        let right = (b + Self.accumulatorsOffset).assumingMemoryBound(to: UInt64.self)
+        for word in 0..<words where left[word] != right[word] { return false }
+        return true
+    }
+
+    private func finishEpoch() {
+        for call in calls { call.distinct?.removeEmptied() }
+        for number in touched {
+            let payload = table.payload(number)
+            payload.storeBytes(of: 0, as: UInt32.self)
+            guard payload.load(fromByteOffset: Self.weightOffset, as: Int64.self) == 0 else { continue }
+            var one = payload
+            var oneNumber = number
+            for call in calls {
+                call.accumulator.release(GroupRows(payloads: &one, numbers: &oneNumber, count: 1, offset: call.offset))
+            }
+            table.remove(number)
+        }
+        touched.removeAll(keepingCapacity: true)
+        position = nil
+        table.compactHeapIfWorthwhile()
+    }
+
+    package var stateByteCount: Int {
+        table.byteCount + savedCapacity * payloadBytes + calls.reduce(0) { $0 + $1.accumulator.outsideByteCount + ($1.distinct?.byteCount ?? 0) }
+    }
+}

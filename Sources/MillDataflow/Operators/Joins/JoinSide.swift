@@ -1,0 +1,161 @@
+import MillBase
+import MillColumnar
+import MillState
+
+/// One input of a join, kept: its rows as a multiset, found by join key.
+///
+/// `rows` maps each distinct row to its weight; rows of one key are linked, and `keys` finds the first of them. Payloads:
+/// ```
+/// rows:  0  8  weight            keys:  0  4  first row's number + 1
+///        8  8  matches: sum of          4  4  unused
+///              the weights of the
+///              other side's rows
+///              that it matches
+///        16 4  next row + 1
+///        20 4  previous row + 1
+///        24 4  its key's number
+/// ```
+/// Rows with a NULL in a join key match nothing; an outer join still keeps them, under no key, to give them back padded.
+final class JoinSide {
+    let rows: StateTable
+    let keys: StateTable
+    let keyColumns: [Int]
+    private var emptied: [RowNumber] = []
+
+    private let rowHashes = UnsafeMutablePointer<UInt64>.allocate(capacity: Limits.batchRowsMax)
+    private let keyHashes = UnsafeMutablePointer<UInt64>.allocate(capacity: Limits.batchRowsMax)
+    /// After `add`: the row of each batch row.
+    let numbers = UnsafeMutablePointer<RowNumber>.allocate(capacity: Limits.batchRowsMax)
+    private let keyNumbers = UnsafeMutablePointer<RowNumber>.allocate(capacity: Limits.batchRowsMax)
+    private var inserted = Selection(capacity: Limits.batchRowsMax)
+
+    static let weightOffset = 0
+    static let matchesOffset = 8
+    private static let nextOffset = 16
+    private static let previousOffset = 20
+    private static let keyOffset = 24
+
+    /// Whether rows are never taken back and so need no directory: a duplicate is just another row.
+    private let isAppendOnly: Bool
+
+    init(columns: [SQLType], keyColumns: [Int], isAppendOnly: Bool) {
+        rows = StateTable(columns: columns, payloadBytes: 32, indexed: !isAppendOnly)
+        keys = StateTable(columns: keyColumns.map { columns[$0] }, payloadBytes: 8)
+        self.keyColumns = keyColumns
+        self.isAppendOnly = isAppendOnly
+    }
+
+    deinit {
+        rowHashes.deallocate()
+        keyHashes.deallocate()
+        numbers.deallocate()
+        keyNumbers.deallocate()
+    }
+
+    var byteCount: Int { rows.byteCount + keys.byteCount }
+
+    /// Adds the weights of a batch of at most `Limits.batchRowsMax` rows; `numbers` then gives each batch row's row.
+    func add(_ batch: DeltaBatch) {
+        let count = batch.count
+        if isAppendOnly {
+            rowHashes.update(repeating: 1, count: count)
+            rows.append(batch.columns, hashes: rowHashes, count: count, rows: numbers)
+            inserted.count = count
+            for index in 0..<count { inserted.rows[index] = UInt32(truncatingIfNeeded: index) }
+        } else {
+            RowHash.hash(batch.columns, count: count, into: rowHashes)
+            rows.findOrInsert(batch.columns, hashes: rowHashes, count: count, rows: numbers, inserted: &inserted)
+        }
+        for index in 0..<count {
+            let weight = rows.payload(numbers[index]).assumingMemoryBound(to: Int64.self)
+            weight.pointee &+= batch.weights?.values[index] ?? 1
+            if weight.pointee == 0 { emptied.append(numbers[index]) }
+        }
+        if inserted.count > 0 { link(batch) }
+    }
+
+    private func link(_ batch: DeltaBatch) {
+        let keyed = keyColumns.map { batch.columns[$0] }
+        // Only rows that are new, and have a whole key.
+        var fresh = Selection(capacity: inserted.count)
+        for position in 0..<inserted.count {
+            let row = Int(inserted.rows[position])
+            if !keyed.contains(where: { $0.isNull(row) }) {
+                fresh.rows[fresh.count] = inserted.rows[position]
+                fresh.count += 1
+            }
+        }
+        guard fresh.count > 0 else { return }
+        let columns = fresh.count == batch.count ? keyed : keyed.map { $0.gather(fresh.rows, count: fresh.count) }
+        RowHash.hash(columns, count: fresh.count, into: keyHashes)
+        var newKeys = Selection(capacity: fresh.count)
+        keys.findOrInsert(columns, hashes: keyHashes, count: fresh.count, rows: keyNumbers, inserted: &newKeys)
+        for position in 0..<fresh.count {
+            let number = numbers[Int(fresh.rows[position])]
+            let key = keyNumbers[position]
+            let head = keys.payload(key).assumingMemoryBound(to: UInt32.self)
+            let row = rows.payload(number)
+            row.storeBytes(of: head.pointee, toByteOffset: Self.nextOffset, as: UInt32.self)
+            row.storeBytes(of: 0, toByteOffset: Self.previousOffset, as: UInt32.self)
+            row.storeBytes(of: key + 1, toByteOffset: Self.keyOffset, as: UInt32.self)
+            if head.pointee != 0 { rows.payload(head.pointee - 1).storeBytes(of: number + 1, toByteOffset: Self.previousOffset, as: UInt32.self) }
+            head.pointee = number + 1
+        }
+    }
+
+    /// The first row + 1 for each row of the other side's batch, 0 where nothing matches.
+    func firsts(of batch: DeltaBatch, keyColumns: [Int], into firsts: UnsafeMutablePointer<UInt32>) {
+        let columns = keyColumns.map { batch.columns[$0] }
+        RowHash.hash(columns, count: batch.count, into: keyHashes)
+        keys.find(columns, hashes: keyHashes, count: batch.count, rows: keyNumbers)
+        for index in 0..<batch.count {
+            firsts[index] =
+                keyNumbers[index] == StateTable.notFound || columns.contains { $0.isNull(index) }
+                ? 0 : keys.payload(keyNumbers[index]).load(as: UInt32.self)
+        }
+    }
+
+    /// After `add`: which of the batch's rows were not there before.
+    func markNew(_ isNew: inout [Bool], count: Int) {
+        for index in 0..<count { isNew[index] = false }
+        for position in 0..<inserted.count { isNew[Int(inserted.rows[position])] = true }
+    }
+
+    @inline(__always) func next(after number: RowNumber) -> UInt32 {
+        rows.payload(number).load(fromByteOffset: Self.nextOffset, as: UInt32.self)
+    }
+
+    @inline(__always) func weight(_ number: RowNumber) -> Int64 { rows.payload(number).load(as: Int64.self) }
+
+    @inline(__always) func matches(_ number: RowNumber) -> UnsafeMutablePointer<Int64> {
+        (rows.payload(number) + Self.matchesOffset).assumingMemoryBound(to: Int64.self)
+    }
+
+    /// At the end of an epoch: frees the rows whose weight is 0, and keys without rows.
+    func removeEmptied() {
+        for number in emptied {
+            guard rows.storedHash(number) != 0, weight(number) == 0 else { continue }
+            unlink(number)
+            rows.remove(number)
+        }
+        emptied.removeAll(keepingCapacity: true)
+        rows.compactHeapIfWorthwhile()
+        keys.compactHeapIfWorthwhile()
+    }
+
+    private func unlink(_ number: RowNumber) {
+        let row = rows.payload(number)
+        let key = row.load(fromByteOffset: Self.keyOffset, as: UInt32.self)
+        guard key != 0 else { return }
+        let next = row.load(fromByteOffset: Self.nextOffset, as: UInt32.self)
+        let previous = row.load(fromByteOffset: Self.previousOffset, as: UInt32.self)
+        if next != 0 { rows.payload(next - 1).storeBytes(of: previous, toByteOffset: Self.previousOffset, as: UInt32.self) }
+        if previous != 0 {
+            rows.payload(previous - 1).storeBytes(of: next, toByteOffset: Self.nextOffset, as: UInt32.self)
+        } else if next != 0 {
+            keys.payload(key - 1).storeBytes(of: next, as: UInt32.self)
+        } else {
+            keys.remove(key - 1)
+        }
+    }
+}

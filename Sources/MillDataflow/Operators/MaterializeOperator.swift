@@ -1,0 +1,71 @@
+import MillBase
+package import MillColumnar
+package import MillState
+
+/// The root of a view or table: keeps its rows as a multiset, row -> weight, and gives the deltas on to whoever reads them.
+///
+/// Rows are hashed by the materialize key (a unique key when one is known), so they lie with their key's owner and a look-up
+/// by key is one probe; equality is over all columns, so a retraction and an insertion of one key may come in any order.
+/// Between epochs every stored weight is positive.
+package final class MaterializeOperator: Operator {
+    package let table: StateTable
+    package let key: [Int]
+    private var output: DeltaBatch?
+    /// Rows whose weight was 0 at some moment of this epoch.
+    private var emptied: [RowNumber] = []
+    private let rows = UnsafeMutablePointer<RowNumber>.allocate(capacity: Limits.batchRowsMax)
+    private let hashes = UnsafeMutablePointer<UInt64>.allocate(capacity: Limits.batchRowsMax)
+    private var inserted = Selection(capacity: Limits.batchRowsMax)
+
+    /// Where in a row's payload its weight is.
+    package static let weightOffset = 0
+
+    package init(columns: [SQLType], key: [Int]) {
+        table = StateTable(columns: columns, payloadBytes: 8)
+        self.key = key
+    }
+
+    deinit {
+        rows.deallocate()
+        hashes.deallocate()
+    }
+
+    package func push(_ batch: DeltaBatch, input: Int, errors: OperatorErrors) {
+        var start = 0
+        while start < batch.count {
+            let end = min(start + Limits.batchRowsMax, batch.count)
+            add(start == 0 && end == batch.count ? batch : batch.slice(start, end))
+            start = end
+        }
+        output = batch
+    }
+
+    private func add(_ batch: DeltaBatch) {
+        RowHash.hash(key.map { batch.columns[$0] }, count: batch.count, into: hashes)
+        table.findOrInsert(batch.columns, hashes: hashes, count: batch.count, rows: rows, inserted: &inserted)
+        for index in 0..<batch.count {
+            let number = rows[index]
+            table.prepareToWrite(number)
+            let weight = table.payload(number).assumingMemoryBound(to: Int64.self)
+            weight.pointee &+= batch.weights?.values[index] ?? 1
+            if weight.pointee == 0 { emptied.append(number) }
+        }
+    }
+
+    package func next(errors: OperatorErrors) -> DeltaBatch? {
+        defer { output = nil }
+        return output
+    }
+
+    package func closeEpoch(errors: OperatorErrors) {
+        for number in emptied {
+            // A row may be listed twice, or have come back; a freed row's hash is 0.
+            guard table.storedHash(number) != 0, table.payload(number).load(as: Int64.self) == 0 else { continue }
+            table.remove(number)
+        }
+        emptied.removeAll(keepingCapacity: true)
+        table.compactHeapIfWorthwhile()
+    }
+
+    package var stateByteCount: Int { table.byteCount }
+}

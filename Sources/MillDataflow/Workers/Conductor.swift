@@ -1,0 +1,265 @@
+package import MillBase
+package import MillColumnar
+package import MillConnectorKit
+package import MillIO
+package import MillState
+import Synchronization
+
+/// Opens epochs on all workers, carries out what happens between them, and publishes them.
+///
+/// A thread of its own. One epoch runs at a time: when all workers are done, the epoch is published by storing its record, and
+/// those who wait for it go on. Everything that changes the set of jobs, reads stored rows or injects DML is an order that runs
+/// between two epochs, so each sees whole epochs only.
+///
+/// An epoch is as short as the input allows: with nothing waiting it opens the moment a reader reports data. While input is left
+/// over, the budget doubles as long as epochs stay under `targetNanos`, and halves when they go over twice that.
+package final class Conductor: Sendable {
+    package let workerCount: Int
+    private let workers: [Worker]
+    private let mailbox = Mailbox<Order>()
+    private let clock: any Clock
+    private let wakePending = Atomic<Bool>(false)
+    private let latest = Mutex<EpochRecord>(.none)
+    private let threads = Mutex<[PinnedThread]>([])
+    private let options: Options
+
+    package struct Options: Sendable {
+        /// How long an epoch may take under load before its budget shrinks.
+        package var targetNanos: UInt64
+        package var recordsMin: Int
+        package var recordsMax: Int
+        package var bytesMax: Int
+
+        package init(targetNanos: UInt64 = 50_000_000, recordsMin: Int = 8192, recordsMax: Int = 4 << 20, bytesMax: Int = 256 << 20) {
+            self.targetNanos = targetNanos
+            self.recordsMin = recordsMin
+            self.recordsMax = recordsMax
+            self.bytesMax = bytesMax
+        }
+    }
+
+    private enum Order: Sendable {
+        case wake
+        case epochDone(EpochReport)
+        /// Runs on the conductor's thread between epochs.
+        case between(@Sendable (Conductor) -> Void)
+        case await(Waiter)
+        case stop
+    }
+
+    private struct Waiter: Sendable {
+        var isMet: @Sendable (EpochRecord) -> Bool
+        var resume: @Sendable (EpochRecord) -> Void
+    }
+
+    /// - Parameter makeSource: a source input for a worker with that worker's splits added; called on the worker's thread.
+    package init(
+        workerCount: Int, clock: any Clock, options: Options = Options(),
+        makeSource: @escaping @Sendable (ObjectID, WorkerIndex, _ onData: @escaping @Sendable () -> Void) throws(SQLError) -> SourceInput
+    ) {
+        self.workerCount = workerCount
+        self.clock = clock
+        self.options = options
+        workers = (0..<workerCount).map { Worker(index: WorkerIndex($0)) }
+        let workers = workers
+        threads.withLock { threads in
+            for worker in workers {
+                threads.append(
+                    PinnedThread(name: "worker-\(worker.index)") { [self] in
+                        worker.run(
+                            peers: workers,
+                            makeSource: { [self] (id, index) throws(SQLError) in try makeSource(id, index, { [weak self] in self?.wake() }) },
+                            epochDone: { [self] _, _, report in mailbox.send(.epochDone(report)) })
+                    })
+            }
+            threads.append(PinnedThread(name: "conductor") { [self] in run() })
+        }
+    }
+
+    /// The last published epoch.
+    package var published: EpochRecord { latest.withLock { $0 } }
+
+    /// Something to read has come; any thread, returns at once.
+    package func wake() {
+        if !wakePending.exchange(true, ordering: .acquiringAndReleasing) { mailbox.send(.wake) }
+    }
+
+    /// Ends all threads after the running epoch. Orders that come later are never carried out.
+    package func stop() {
+        mailbox.send(.stop)
+        let threads = threads.withLock { threads in
+            defer { threads = [] }
+            return threads
+        }
+        for thread in threads { thread.join() }
+    }
+
+    // MARK: Orders
+
+    /// Runs `body` on every worker's thread between two epochs, and gives the results by worker with the epoch they belong to.
+    package func onWorkers<T: Sendable>(_ body: @escaping @Sendable (WorkerCircuit) -> T) async -> (epoch: Epoch, results: [T]) {
+        await withCheckedContinuation { continuation in
+            mailbox.send(.between { conductor in continuation.resume(returning: (conductor.published.epoch, conductor.gather(body))) })
+        }
+    }
+
+    /// Adds a job on all workers, or on none.
+    package func attach(_ job: JobPlan) async throws(SQLError) {
+        let result: Result<Void, SQLError> = await withCheckedContinuation { continuation in
+            mailbox.send(
+                .between { conductor in
+                    let results = conductor.gather { circuit -> SQLError? in
+                        do throws(SQLError) {
+                            try circuit.attach(job)
+                            return nil
+                        } catch { return error }
+                    }
+                    if let error = results.compactMap({ $0 }).first {
+                        _ = conductor.gather { $0.detach(job.id) }
+                        continuation.resume(returning: .failure(error))
+                    } else {
+                        conductor.wake()
+                        continuation.resume(returning: .success(()))
+                    }
+                })
+        }
+        try result.get()
+    }
+
+    package func detach(_ ids: [ObjectID]) async {
+        _ = await onWorkers { circuit in for id in ids { circuit.detach(id) } }
+    }
+
+    /// Images of stored rows, all of one epoch. A view that does not run is missing.
+    package func snapshots(_ ids: [ObjectID]) async -> (epoch: Epoch, tables: [ObjectID: [TableSnapshot]]) {
+        let (epoch, parts) = await onWorkers { circuit in
+            Dictionary(uniqueKeysWithValues: ids.compactMap { id in circuit.materialized(id).map { (id, $0.table.snapshot()) } })
+        }
+        var tables: [ObjectID: [TableSnapshot]] = [:]
+        for part in parts { for (id, snapshot) in part { tables[id, default: []].append(snapshot) } }
+        return (epoch, tables)
+    }
+
+    /// Puts rows into a table in one epoch; returns when it is published.
+    package func inject(_ batches: [DeltaBatch], into table: ObjectID) async -> EpochRecord {
+        await withCheckedContinuation { continuation in
+            mailbox.send(
+                .between { conductor in
+                    let before = conductor.published.epoch
+                    _ = conductor.gather { circuit in if circuit.here.number == 0 { circuit.inject(batches, into: table) } }
+                    conductor.wake()
+                    conductor.mailbox.send(.await(Waiter(isMet: { $0.epoch > before }, resume: { continuation.resume(returning: $0) })))
+                })
+        }
+    }
+
+    /// Waits for a published epoch that meets a condition; the last one counts.
+    package func wait(until isMet: @escaping @Sendable (EpochRecord) -> Bool) async -> EpochRecord {
+        await withCheckedContinuation { continuation in
+            mailbox.send(.await(Waiter(isMet: isMet, resume: { continuation.resume(returning: $0) })))
+        }
+    }
+
+    /// Runs on all workers now and waits; on the conductor's thread only.
+    private func gather<T: Sendable>(_ body: @escaping @Sendable (WorkerCircuit) -> T) -> [T] {
+        let results = Gathered<T>(count: workers.count)
+        let done = Semaphore()
+        for worker in workers {
+            worker.mailbox.send(
+                .perform { circuit in
+                    results.store(body(circuit), at: circuit.here.number)
+                    done.signal()
+                })
+        }
+        for _ in workers { done.wait() }
+        return results.all
+    }
+
+    // MARK: The loop
+
+    private func run() {
+        var budget = options.recordsMin
+        var waiters: [Waiter] = []
+        var hasMore = false
+        var pending: [Order] = []
+        while true {
+            if !hasMore || !pending.isEmpty {
+                let orders = pending.isEmpty ? mailbox.receive() : pending
+                pending = []
+                for order in orders {
+                    switch order {
+                    case .wake: hasMore = true
+                    case .between(let work): work(self)
+                    case .await(let waiter): settle(waiter, &waiters)
+                    case .epochDone: preconditionFailure("no worker ends an epoch that is not open")
+                    case .stop:
+                        for worker in workers { worker.mailbox.send(.stop) }
+                        return
+                    }
+                }
+            }
+            guard hasMore else { continue }
+            wakePending.store(false, ordering: .releasing)
+            let record = runEpoch(records: budget, &pending)
+            hasMore = record.hasMore
+            adapt(&budget, to: record)
+            latest.withLock { $0 = record }
+            waiters.removeAll { waiter in
+                guard waiter.isMet(record) else { return false }
+                waiter.resume(record)
+                return true
+            }
+            if pending.isEmpty { pending = mailbox.take() }
+        }
+    }
+
+    private func settle(_ waiter: Waiter, _ waiters: inout [Waiter]) {
+        let record = published
+        if waiter.isMet(record) { waiter.resume(record) } else { waiters.append(waiter) }
+    }
+
+    /// One epoch on all workers; other orders that come meanwhile are kept in `pending`.
+    private func runEpoch(records: Int, _ pending: inout [Order]) -> EpochRecord {
+        let epoch = published.epoch.next
+        let start = clock.monotonicNanos
+        let openedAt = clock.nowMicros
+        let share = EpochBudget(records: max(records / workers.count, 1), bytes: options.bytesMax / workers.count)
+        for worker in workers { worker.mailbox.send(.openEpoch(epoch, share)) }
+        var report = EpochReport()
+        var open = workers.count
+        while open > 0 {
+            for order in mailbox.receive() {
+                if case .epochDone(let part) = order {
+                    report.merge(part)
+                    open -= 1
+                } else {
+                    pending.append(order)
+                }
+            }
+        }
+        return EpochRecord(
+            epoch: epoch, openedAtMicros: openedAt, offsets: report.offsets, highWatermarks: report.highWatermarks,
+            sourceFailures: report.sourceFailures, unfinishedSources: report.unfinishedSources, catchingUp: report.catchingUp,
+            hasMore: report.hasMore, durationNanos: clock.monotonicNanos - start)
+    }
+
+    private func adapt(_ budget: inout Int, to record: EpochRecord) {
+        if record.durationNanos > 2 * options.targetNanos {
+            budget = max(budget / 2, options.recordsMin)
+        } else if record.hasMore, record.durationNanos < options.targetNanos {
+            budget = min(budget * 2, options.recordsMax)
+        }
+    }
+}
+
+/// One result per worker, stored from their threads.
+private final class Gathered<T: Sendable>: Sendable {
+    private let values: Mutex<[T?]>
+
+    init(count: Int) { values = Mutex(Array(repeating: nil, count: count)) }
+
+    func store(_ value: T, at index: Int) { values.withLock { $0[index] = value } }
+
+    /// After every worker has stored its own.
+    var all: [T] { values.withLock { $0.map { $0! } } }
+}

@@ -1,0 +1,25 @@
+package import MillBase
+package import MillConnectorKit
+
+/// What an epoch was made of: enough to run it again.
+package struct EpochRecord: Sendable {
+    package var epoch: Epoch
+    /// Wall time at the opening, microseconds since 1970: what `now()` means in this epoch.
+    package var openedAtMicros: Int64
+    /// Where every source stands after it.
+    package var offsets: [ObjectID: [SourceSplit: SplitOffset]]
+    /// The ends of the splits as the readers last heard of them.
+    package var highWatermarks: [ObjectID: [SourceSplit: SplitOffset]]
+    package var sourceFailures: [ObjectID: SQLError]
+    /// Sources that may give more records; empty when every input is bounded and read.
+    package var unfinishedSources: Set<ObjectID>
+    /// Jobs that are not yet visible.
+    package var catchingUp: Set<ObjectID>
+    /// Input was left when the budget was spent.
+    package var hasMore: Bool
+    package var durationNanos: UInt64
+
+    package static let none = EpochRecord(
+        epoch: .zero, openedAtMicros: 0, offsets: [:], highWatermarks: [:], sourceFailures: [:], unfinishedSources: [], catchingUp: [], hasMore: false,
+        durationNanos: 0)
+}

@@ -1,0 +1,45 @@
+#if canImport(Glibc)
+import Glibc
+#else
+import Darwin
+#endif
+
+/// A thread of our own for a run-to-completion loop, with a stack deep enough for long chains of views.
+package final class PinnedThread: @unchecked Sendable {
+    // Safe to share: `handle` is written once before the object is visible to anyone else.
+    private var handle: pthread_t?
+
+    private final class Body {
+        let run: @Sendable () -> Void
+        init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+    }
+
+    /// Starts at once. `name` has at most 15 bytes.
+    package init(name: String, stackBytes: Int = 16 << 20, _ run: @escaping @Sendable () -> Void) {
+        var attributes = pthread_attr_t()
+        pthread_attr_init(&attributes)
+        pthread_attr_setstacksize(&attributes, stackBytes)
+        defer { pthread_attr_destroy(&attributes) }
+        let body = Unmanaged.passRetained(Body { run() })
+        var thread = pthread_t()
+        let status = pthread_create(
+            &thread, &attributes,
+            { argument in
+                let body = Unmanaged<Body>.fromOpaque(argument!).takeRetainedValue()
+                body.run()
+                return nil
+            }, body.toOpaque())
+        precondition(status == 0, "the system can start another thread")
+        #if canImport(Glibc)
+        pthread_setname_np(thread, name)
+        #endif
+        handle = thread
+    }
+
+    /// Waits for the end; once.
+    package func join() {
+        guard let thread = handle else { return }
+        handle = nil
+        pthread_join(thread, nil)
+    }
+}

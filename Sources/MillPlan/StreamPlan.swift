@@ -1,0 +1,97 @@
+package import MillColumnar
+package import MillExpr
+
+/// The chosen algorithms of a job: a graph of operators over deltas, flat and in topological order, so that a part used
+/// twice (a self-join's input, a common subquery) is one node with two consumers.
+///
+/// Made by the optimizer, rendered into a circuit on every worker. Node numbers are stable within a plan: state tables and
+/// exchanges are named by them.
+package struct StreamPlan: Hashable, Sendable {
+    /// Inputs come before their consumers; the last node is the root.
+    package private(set) var nodes: [StreamNode] = []
+
+    package init() {}
+
+    package var root: NodeIndex { NodeIndex(nodes.count - 1) }
+    package subscript(_ index: NodeIndex) -> StreamNode { nodes[index.number] }
+
+    /// Adds a node, or finds the equal one that is already there.
+    package mutating func add(_ node: StreamNode) -> NodeIndex {
+        if let existing = nodes.firstIndex(of: node) { return NodeIndex(existing) }
+        nodes.append(node)
+        return NodeIndex(nodes.count - 1)
+    }
+}
+
+package struct NodeIndex: Hashable, Comparable, Sendable, CustomStringConvertible {
+    package let number: Int
+    package init(_ number: Int) { self.number = number }
+    package static func < (a: NodeIndex, b: NodeIndex) -> Bool { a.number < b.number }
+    package var description: String { String(number) }
+}
+
+package struct StreamNode: Hashable, Sendable {
+    package var operation: StreamOperation
+    package var inputs: [NodeIndex]
+    package var schema: Schema
+    package var properties: StreamProperties
+
+    package init(_ operation: StreamOperation, inputs: [NodeIndex], schema: Schema, properties: StreamProperties) {
+        self.operation = operation
+        self.inputs = inputs
+        self.schema = schema
+        self.properties = properties
+    }
+}
+
+/// What the planner knows of a node's output; operators choose cheaper algorithms from it and never guess.
+package struct StreamProperties: Hashable, Sendable {
+    /// Columns whose values are different in every row once an epoch is whole; nil when none are known.
+    package var uniqueKey: [Int]?
+    /// No row is ever taken back: all weights are positive.
+    package var appendOnly: Bool
+    /// Which worker holds a row.
+    package var distribution: Distribution
+
+    package init(uniqueKey: [Int]? = nil, appendOnly: Bool, distribution: Distribution) {
+        self.uniqueKey = uniqueKey
+        self.appendOnly = appendOnly
+        self.distribution = distribution
+    }
+}
+
+package enum Distribution: Hashable, Sendable {
+    /// Anywhere.
+    case any
+    /// By the hash of these columns' values, in this order.
+    case hash([Int])
+    /// All on worker 0.
+    case single
+}
+
+package enum StreamOperation: Hashable, Sendable {
+    /// Columns of a source's records, from its origin on. Append-only.
+    case source(RelationReference, columns: [Int])
+    /// The deltas of a table or materialized view, with its present rows first. In an ad-hoc query: its rows as of an epoch;
+    /// a system relation's rows.
+    case relation(RelationReference, columns: [Int])
+    /// Literal rows, once, on worker 0.
+    case values([[Scalar]])
+    case filter(BoundExpression)
+    case project([BoundExpression])
+    case timeWindow(TimeWindow)
+    /// Sends every row to the worker that the distribution names.
+    case exchange(Distribution)
+    /// Output: the key columns in order, then the calls. Input is distributed by the keys (`single` when there are none).
+    case aggregate(keys: [Int], calls: [AggregateCall])
+    /// Equality of `leftKeys` and `rightKeys`, column by column, NULL never equal to anything; `residual` is over left
+    /// columns, then right ones, and is part of what counts as a match. Inputs are distributed by their keys.
+    case join(JoinKind, leftKeys: [Int], rightKeys: [Int], residual: BoundExpression?)
+    case union
+    case topN(order: [SortKey], limit: Int?, offset: Int)
+    /// The root of a view or table: keeps the rows. `key` are the columns that rows are found by (a unique key when one is
+    /// known, else all columns); the name is the view's.
+    case materialize(key: [Int])
+    /// The root of an ad-hoc query.
+    case result
+}

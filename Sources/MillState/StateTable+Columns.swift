@@ -1,0 +1,163 @@
+package import MillColumnar
+
+/// Moving values between columns and rows, one column at a time: a type switch per call, none per row.
+extension StateTable {
+    /// Writes the values of `batchRows` into column `index` of the rows that `rows` gives for them.
+    func write(_ column: Column, to index: Int, batchRows: borrowing Selection, rows: UnsafePointer<RowNumber>) {
+        let offset = layout.offsets[index]
+        switch column.type.physical {
+        case .bool8: copy(UInt8.self, column, offset, batchRows, rows)
+        case .int16: copy(UInt16.self, column, offset, batchRows, rows)
+        case .int32, .float32: copy(UInt32.self, column, offset, batchRows, rows)
+        case .int64, .float64: copy(UInt64.self, column, offset, batchRows, rows)
+        case .decimal: copy(Decimal.self, column, offset, batchRows, rows)
+        case .interval: copy(Interval.self, column, offset, batchRows, rows)
+        case .string:
+            let source = UnsafePointer(column.values(StringView.self))
+            let heap = heap
+            var bytes = 0
+            for position in 0..<batchRows.count {
+                let batchRow = Int(batchRows.rows[position])
+                let view = source[batchRow]
+                if !view.isInline { bytes &+= view.count }
+                row(rows[batchRow]).storeBytes(of: heap.view(copying: view), toByteOffset: offset, as: StringView.self)
+            }
+            noteHeapBytes(bytes)
+        }
+        guard column.validity != nil else { return }
+        let nullOffset = RowLayout.nullOffset + index / 64 * 8
+        let bit = UInt64(1) << UInt64(index % 64)
+        for position in 0..<batchRows.count {
+            let batchRow = Int(batchRows.rows[position])
+            guard column.isNull(batchRow) else { continue }
+            let word = row(rows[batchRow]) + nullOffset
+            word.storeBytes(of: word.load(as: UInt64.self) | bit, as: UInt64.self)
+        }
+    }
+
+    @inline(__always)
+    private func copy<T: BitwiseCopyable>(
+        _: T.Type, _ column: Column, _ offset: Int, _ batchRows: borrowing Selection, _ rows: UnsafePointer<RowNumber>
+    ) {
+        let source = UnsafePointer(column.values(T.self))
+        for position in 0..<batchRows.count {
+            let batchRow = Int(batchRows.rows[position])
+            row(rows[batchRow]).storeBytes(of: source[batchRow], toByteOffset: offset, as: T.self)
+        }
+    }
+
+    /// Collects the batch rows that differ from the row found for them.
+    func verify(_ columns: [Column], count: Int, rows: UnsafePointer<RowNumber>, differing: inout Selection) {
+        let flags = UnsafeMutablePointer<UInt8>.allocate(capacity: count)
+        defer { flags.deallocate() }
+        flags.initialize(repeating: 0, count: count)
+        for (index, column) in columns.enumerated() {
+            let offset = layout.offsets[index]
+            switch column.type.physical {
+            case .bool8: compare(UInt8.self, column, offset, count, rows, flags) { $0 == $1 }
+            case .int16: compare(UInt16.self, column, offset, count, rows, flags) { $0 == $1 }
+            case .int32: compare(UInt32.self, column, offset, count, rows, flags) { $0 == $1 }
+            case .int64: compare(UInt64.self, column, offset, count, rows, flags) { $0 == $1 }
+            case .float32: compare(Float.self, column, offset, count, rows, flags) { $0 == $1 || ($0.isNaN && $1.isNaN) }
+            case .float64: compare(Double.self, column, offset, count, rows, flags) { $0 == $1 || ($0.isNaN && $1.isNaN) }
+            case .decimal: compare(Decimal.self, column, offset, count, rows, flags) { Decimal.order($0, $1) == 0 }
+            case .interval: compare(Interval.self, column, offset, count, rows, flags) { $0.comparable == $1.comparable }
+            case .string: compare(StringView.self, column, offset, count, rows, flags) { $0 == $1 }
+            }
+            // A missing value is zero on both sides; only its bit tells it from a zero.
+            let nullOffset = RowLayout.nullOffset + index / 64 * 8
+            let shift = UInt64(index % 64)
+            if let validity = column.validity {
+                for row in 0..<count {
+                    let missing = ~(validity[row >> 6] &>> UInt64(row & 63)) & 1
+                    let stored = self.row(rows[row]).load(fromByteOffset: nullOffset, as: UInt64.self) &>> shift & 1
+                    flags[row] |= UInt8(truncatingIfNeeded: missing ^ stored)
+                }
+            } else {
+                for row in 0..<count {
+                    flags[row] |= UInt8(truncatingIfNeeded: self.row(rows[row]).load(fromByteOffset: nullOffset, as: UInt64.self) &>> shift & 1)
+                }
+            }
+        }
+        differing.count = 0
+        for row in 0..<count where flags[row] != 0 {
+            differing.rows[differing.count] = UInt32(truncatingIfNeeded: row)
+            differing.count += 1
+        }
+    }
+
+    @inline(__always)
+    private func compare<T: BitwiseCopyable>(
+        _: T.Type, _ column: Column, _ offset: Int, _ count: Int, _ rows: UnsafePointer<RowNumber>, _ flags: UnsafeMutablePointer<UInt8>,
+        _ equal: (T, T) -> Bool
+    ) {
+        let source = UnsafePointer(column.values(T.self))
+        for batchRow in 0..<count {
+            let same = equal(source[batchRow], row(rows[batchRow]).load(fromByteOffset: offset, as: T.self))
+            flags[batchRow] |= unsafeBitCast(same, to: UInt8.self) ^ 1
+        }
+    }
+
+    /// Whether a stored row equals one batch row in all columns.
+    package func equals(_ number: RowNumber, _ columns: [Column], _ batchRow: Int) -> Bool {
+        for (index, column) in columns.enumerated() where !equals(number, index, column, batchRow) { return false }
+        return true
+    }
+
+    /// Whether column `index` of a stored row equals one value of a batch ("is not distinct from").
+    package func equals(_ number: RowNumber, _ index: Int, _ column: Column, _ batchRow: Int) -> Bool {
+        var number = number
+        let stored = gather(index, rows: &number, count: 1)
+        return stored.equals(0, column, batchRow)
+    }
+
+    /// The values of column `index` at `rows`. Strings point into the table's heap, which the column keeps alive.
+    package func gather(_ index: Int, rows: UnsafePointer<RowNumber>, count: Int) -> Column {
+        RowReader(layout: layout, heap: heap).gather(index, count: count) { row(rows[$0]) }
+    }
+
+    /// All columns at `rows`.
+    package func gather(rows: UnsafePointer<RowNumber>, count: Int) -> [Column] {
+        layout.columns.indices.map { gather($0, rows: rows, count: count) }
+    }
+}
+
+/// Rows back to columns, for a table and for a snapshot of one.
+struct RowReader {
+    let layout: RowLayout
+    let heap: StringHeap
+
+    @inline(__always)
+    func gather(_ index: Int, count: Int, _ row: (Int) -> UnsafeMutableRawPointer) -> Column {
+        let type = layout.columns[index]
+        let result = Column(type, uninitialized: count)
+        let offset = layout.offsets[index]
+        switch type.physical {
+        case .bool8: copy(UInt8.self, to: result, offset, count, row)
+        case .int16: copy(UInt16.self, to: result, offset, count, row)
+        case .int32, .float32: copy(UInt32.self, to: result, offset, count, row)
+        case .int64, .float64: copy(UInt64.self, to: result, offset, count, row)
+        case .decimal: copy(Decimal.self, to: result, offset, count, row)
+        case .interval: copy(Interval.self, to: result, offset, count, row)
+        case .string:
+            copy(StringView.self, to: result, offset, count, row)
+            result.keep(heap)
+        }
+        let nullOffset = RowLayout.nullOffset + index / 64 * 8
+        let shift = UInt64(index % 64)
+        var any: UInt64 = 0
+        for position in 0..<count { any |= row(position).load(fromByteOffset: nullOffset, as: UInt64.self) &>> shift & 1 }
+        guard any != 0 else { return result }
+        let bitmap = result.ensureValidity()
+        for position in 0..<count where row(position).load(fromByteOffset: nullOffset, as: UInt64.self) &>> shift & 1 != 0 {
+            bitmap[position >> 6] &= ~(1 << UInt64(position & 63))
+        }
+        return result
+    }
+
+    @inline(__always)
+    private func copy<T: BitwiseCopyable>(_: T.Type, to result: Column, _ offset: Int, _ count: Int, _ row: (Int) -> UnsafeMutableRawPointer) {
+        let target = result.values(T.self)
+        for position in 0..<count { target[position] = row(position).load(fromByteOffset: offset, as: T.self) }
+    }
+}
