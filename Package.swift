@@ -31,7 +31,7 @@ let modules: [Module] = [
     Module(name: "MillIO", uses: ["MillBase"]),
     Module(name: "MillSQL", uses: ["MillBase"]),
     Module(name: "MillPgWire", uses: ["MillBase"]),
-    Module(name: "MillKafkaWire", uses: ["MillBase", "CZstd", "CLZ4", "CSnappy", "CZlib"]),
+    Module(name: "MillKafkaWire", uses: ["MillBase", "CChecksum", "CZstd", "CLZ4", "CSnappy", "CZlib"]),
     // L3
     Module(name: "MillConnectorKit", uses: ["MillBase", "MillColumnar", "MillIO"]),
     Module(name: "MillText", uses: ["MillBase", "MillColumnar", "MillConnectorKit", "CJSONDecode"]),
@@ -81,6 +81,7 @@ let systemLibraries: [String: Target] = [
     "CLZ4": .systemLibrary(name: "CLZ4", pkgConfig: "liblz4", providers: [.apt(["liblz4-dev"])]),
     "CSnappy": .systemLibrary(name: "CSnappy", pkgConfig: "snappy", providers: [.apt(["libsnappy-dev"])]),
     "CZlib": .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+    "CChecksum": .target(name: "CChecksum", cSettings: [.unsafeFlags(["-O3"])]),
     "CJSONDecode": .target(name: "CJSONDecode", cxxSettings: [.unsafeFlags(["-O3"])], linkerSettings: [.linkedLibrary("simdjson")]),
 ]
 
