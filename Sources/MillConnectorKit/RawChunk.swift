@@ -73,6 +73,6 @@ extension RawChunk {
         if count == positions.count { return self }
         return RawChunk(
             bytes: bytes, byteCount: byteCount, starts: Array(starts[..<count]), lengths: Array(lengths[..<count]),
-            positions: Array(positions[..<count]), timestamps: timestamps.map { Array($0[..<count]) }, nextOffset: end, isLines: false, owner: self)
+            positions: Array(positions[..<count]), timestamps: timestamps.map { Array($0[..<count]) }, nextOffset: end, partition: partition, owner: self)
     }
 }
