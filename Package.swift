@@ -70,6 +70,9 @@ let testExtras: [String: [String]] = [
     "MillDataflow": [],
 ]
 
+/// Files beside a module's tests that are read, not built.
+let testData: [String: [String]] = ["MillPgServer": ["psql-15-catalog-queries.sql"]]
+
 let executable = Module(
     name: "millrace",
     uses: ["MillBase", "MillColumnar", "MillIO", "MillEngine", "MillLog", "MillPgServer", "MillPgWire", "MillKafkaServer", "MillTemplate", "MillBench"],
@@ -130,6 +133,7 @@ for module in modules where wanted.contains(module.name) {
                 name: "\(module.name)Tests",
                 dependencies: testUses(module).filter { seen.insert($0).inserted }.map { .byName(name: $0) }
                     + module.packages.map { .product(name: $0.product, package: $0.package) },
+                exclude: testData[module.name] ?? [],
                 swiftSettings: strict))
     }
 }

@@ -1,5 +1,4 @@
 package import MillBase
-package import MillColumnar
 
 /// A source as the workers need it: where records come from, how bytes become columns, and where the source begins.
 package struct SourceDefinition: Sendable {

@@ -2,6 +2,7 @@ package import MillBase
 package import MillColumnar
 package import MillConnectorKit
 package import MillPlan
+import MillState
 
 /// Everything that one worker runs: its shard of every job, its splits of every source, one epoch at a time.
 ///

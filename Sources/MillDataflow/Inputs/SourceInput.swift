@@ -1,5 +1,5 @@
 package import MillBase
-package import MillColumnar
+import MillColumnar
 package import MillConnectorKit
 
 /// A source on one worker: the splits that this worker reads, decoded once per epoch for all jobs on it.

@@ -54,7 +54,7 @@ package final class TopNOperator: Operator {
             let row = Int(inserted.rows[position])
             key.removeAll()
             encoder.encode(keyed, row: row, into: &key)
-            let place = ordered.findOrInsert(key: key.bytes)
+            let place = ordered.findOrInsert(key.bytes)
             place.payload.storeBytes(of: UInt64(numbers[row]), as: UInt64.self)
         }
         for row in 0..<batch.count {
@@ -109,7 +109,7 @@ package final class TopNOperator: Operator {
             let values = rows.gather(rows: &one, count: 1)
             key.removeAll()
             encoder.encode(keyColumns.map { values[$0] }, row: 0, into: &key)
-            _ = ordered.remove(key: key.bytes)
+            _ = ordered.remove(key.bytes)
             rows.remove(number)
         }
         emptied.removeAll(keepingCapacity: true)

@@ -1,6 +1,5 @@
 package import MillBase
 package import MillColumnar
-package import MillConnectorKit
 package import MillIO
 package import MillState
 import Synchronization
@@ -65,14 +64,14 @@ package final class Conductor: Sendable {
         threads.withLock { threads in
             for worker in workers {
                 threads.append(
-                    PinnedThread(name: "worker-\(worker.index)") { [self] in
+                    PinnedThread { [self] in
                         worker.run(
                             peers: workers,
                             makeSource: { [self] (id, index) throws(SQLError) in try makeSource(id, index, { [weak self] in self?.wake() }) },
                             epochDone: { [self] _, _, report in mailbox.send(.epochDone(report)) })
                     })
             }
-            threads.append(PinnedThread(name: "conductor") { [self] in run() })
+            threads.append(PinnedThread { [self] in run() })
         }
     }
 

@@ -14,8 +14,8 @@ package final class PinnedThread: @unchecked Sendable {
         init(_ run: @escaping @Sendable () -> Void) { self.run = run }
     }
 
-    /// Starts at once. `name` has at most 15 bytes.
-    package init(name: String, stackBytes: Int = 16 << 20, _ run: @escaping @Sendable () -> Void) {
+    /// Starts at once.
+    package init(stackBytes: Int = 16 << 20, _ run: @escaping @Sendable () -> Void) {
         var attributes = pthread_attr_t()
         pthread_attr_init(&attributes)
         pthread_attr_setstacksize(&attributes, stackBytes)
@@ -30,9 +30,6 @@ package final class PinnedThread: @unchecked Sendable {
                 return nil
             }, body.toOpaque())
         precondition(status == 0, "the system can start another thread")
-        #if canImport(Glibc)
-        pthread_setname_np(thread, name)
-        #endif
         handle = thread
     }
 

@@ -1,6 +1,4 @@
-package import MillBase
-package import MillColumnar
-package import MillConnectorKit
+import MillBase
 
 /// A thread that runs one `WorkerCircuit`: takes orders from the conductor, rows and barriers from its peers.
 ///

@@ -1,5 +1,4 @@
-package import MillColumnar
-package import MillExpr
+import MillColumnar
 import MillBase
 
 /// The running state of one aggregate call inside a group's row: where it lies, how rows change it, what it gives.
@@ -17,7 +16,11 @@ protocol Accumulator: AnyObject {
     /// Brings the cached output up to date for the groups that changed.
     func refresh(_ groups: GroupRows)
     /// The group is gone: lets go of what lies outside.
-    func release(_ groups: GroupRows)
+    func release(_ group: UInt32, _ state: UnsafeMutableRawPointer)
+    /// Outside strings that nothing needs outweigh the others.
+    var wantsCompaction: Bool { get }
+    /// Rewrites what lies outside. `states` is this accumulator's place in every group. Between epochs only.
+    func compact(_ states: [UnsafeMutableRawPointer])
     /// One output value per payload; `errors` receives the index and error of those that cannot be expressed.
     func output(_ payloads: [UnsafeMutableRawPointer], offset: Int, errors: inout [(Int, SQLError)]) -> Column
     var outsideByteCount: Int { get }
@@ -25,7 +28,9 @@ protocol Accumulator: AnyObject {
 
 extension Accumulator {
     func refresh(_ groups: GroupRows) {}
-    func release(_ groups: GroupRows) {}
+    func release(_ group: UInt32, _ state: UnsafeMutableRawPointer) {}
+    var wantsCompaction: Bool { false }
+    func compact(_ states: [UnsafeMutableRawPointer]) {}
     var outsideByteCount: Int { 0 }
 }
 
@@ -126,8 +131,8 @@ struct SumResult {
             return
         }
         do throws(SQLError) {
-            let value = isAverage ? try sum.divided(by: Decimal(unscaled: Int128(count), scale: 0)) : sum
-            guard !value.isFinite || value.unscaled.magnitude < Decimal.powerOfTen(38).magnitude else {
+            let value = isAverage ? try Decimal.dividing(sum, Decimal(count)) : sum
+            guard !value.isFinite || value.unscaled.magnitude < Decimal.unscaledLimit.magnitude else {
                 throw SQLError(.numericValueOutOfRange, "value overflows numeric format")
             }
             column.values(Decimal.self)[row] = value

@@ -25,10 +25,12 @@ final class AppendOnlyExtremumAccumulator: Accumulator {
         default:
             for index in 0..<groups.count where !values.isNull(index) && weights?[index] != 0 {
                 let state = groups.payloads[index] + groups.offset
-                if state.load(as: Int64.self) == 0 || (slot.compare(values, index, state + 8) > 0) == isMax {
-                    state.storeBytes(of: 1, as: Int64.self)
-                    slot.store(values, index, at: state + 8)
-                }
+                let isFirst = state.load(as: Int64.self) == 0
+                let order = isFirst ? 0 : slot.compare(values, index, state + 8)
+                guard isFirst || (isMax ? order > 0 : order < 0) else { continue }
+                if !isFirst { slot.discard(state + 8) }
+                state.storeBytes(of: 1, as: Int64.self)
+                slot.store(values, index, at: state + 8)
             }
         }
     }
@@ -52,6 +54,12 @@ final class AppendOnlyExtremumAccumulator: Accumulator {
         }
     }
 
+    var wantsCompaction: Bool { slot.wantsCompaction }
+
+    func compact(_ states: [UnsafeMutableRawPointer]) {
+        slot.renewHeap(states.filter { $0.load(as: Int64.self) != 0 }.map { $0 + 8 })
+    }
+
     func output(_ payloads: [UnsafeMutableRawPointer], offset: Int, errors: inout [(Int, SQLError)]) -> Column {
         slot.column(payloads, presentAt: offset, valueAt: offset + 8)
     }
@@ -59,11 +67,13 @@ final class AppendOnlyExtremumAccumulator: Accumulator {
 
 /// A value of any type in 24 bytes outside a column; long strings go to a heap of its own.
 ///
-/// The heap only grows while batches may point into it. Replaced strings are garbage until it is `renewed`.
+/// The heap only grows, because batches may point into it. Discarded strings are garbage until `renewHeap` moves the others.
 final class ValueSlot {
     let type: SQLType
     private var heap = StringHeap()
+    private var garbageBytes = 0
     var heapByteCount: Int { heap.byteCount }
+    var wantsCompaction: Bool { garbageBytes > 1 << 20 && garbageBytes > heap.byteCount / 2 }
 
     init(_ type: SQLType) { self.type = type }
 
@@ -72,6 +82,21 @@ final class ValueSlot {
         case .string: target.storeBytes(of: heap.view(copying: column.values(StringView.self)[row]), as: StringView.self)
         default: target.copyMemory(from: column.data + row * type.physical.stride, byteCount: type.physical.stride)
         }
+    }
+
+    /// The value at `target` is not needed any more.
+    func discard(_ target: UnsafeMutableRawPointer) {
+        guard type.physical == .string else { return }
+        let view = target.load(as: StringView.self)
+        if !view.isInline { garbageBytes += view.count }
+    }
+
+    /// Moves all strings to a new heap; `places` are all that hold one.
+    func renewHeap(_ places: [UnsafeMutableRawPointer]) {
+        let fresh = StringHeap(firstChunkBytes: 1 << 20)
+        for place in places { place.storeBytes(of: fresh.view(copying: place.load(as: StringView.self)), as: StringView.self) }
+        heap = fresh
+        garbageBytes = 0
     }
 
     /// Order of a column's value against a stored one.

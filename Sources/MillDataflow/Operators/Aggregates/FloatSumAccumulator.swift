@@ -47,14 +47,11 @@ final class FloatSumAccumulator: Accumulator {
         }
     }
 
-    func release(_ groups: GroupRows) {
-        for index in 0..<groups.count {
-            let state = groups.pointer(index, Int64.self)
-            guard state[0] != 0 else { continue }
-            pool[Int(state[0]) - 1] = ExactFloatSum()
-            free.append(Int(state[0]) - 1)
-            state[0] = 0
-        }
+    func release(_ group: UInt32, _ state: UnsafeMutableRawPointer) {
+        let place = Int(state.load(as: Int64.self)) - 1
+        guard place >= 0 else { return }
+        pool[place] = ExactFloatSum()
+        free.append(place)
     }
 
     func output(_ payloads: [UnsafeMutableRawPointer], offset: Int, errors: inout [(Int, SQLError)]) -> Column {

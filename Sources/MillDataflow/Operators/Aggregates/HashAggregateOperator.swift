@@ -1,7 +1,7 @@
-import MillBase
+package import MillBase
 package import MillColumnar
 package import MillExpr
-package import MillState
+import MillState
 
 /// GROUP BY, SELECT DISTINCT and aggregates without groups.
 ///
@@ -23,9 +23,6 @@ package final class HashAggregateOperator: Operator {
     private let calls: [Call]
     private let table: StateTable
     private let payloadBytes: Int
-    /// No keys: one group that is there from the start and never goes, on the worker that owns it.
-    private let isGlobal: Bool
-    private let ownsGlobalGroup: Bool
 
     private var touched: [RowNumber] = []
     private var saved: UnsafeMutableRawPointer
@@ -52,7 +49,8 @@ package final class HashAggregateOperator: Operator {
 
     /// - Parameters:
     ///   - isAppendOnly: the input never takes a row back; MIN and MAX then need no multiset.
-    ///   - ownsGlobalGroup: whether this worker gives the one row of an aggregate without keys.
+    ///   - ownsGlobalGroup: whether this worker gives the one row of an aggregate without keys, which is there from the start and
+    ///     never goes.
     package init(keys: [Int], calls: [AggregateCall], input: Schema, isAppendOnly: Bool, ownsGlobalGroup: Bool) throws(SQLError) {
         self.keys = keys
         keyTypes = keys.map { input[$0].type }
@@ -76,9 +74,7 @@ package final class HashAggregateOperator: Operator {
         payloadBytes = offset
         table = StateTable(columns: keyTypes, payloadBytes: offset)
         saved = .allocate(byteCount: savedCapacity * offset, alignment: 8)
-        isGlobal = keys.isEmpty
-        self.ownsGlobalGroup = ownsGlobalGroup && keys.isEmpty
-        if self.ownsGlobalGroup { startGlobalGroup() }
+        if ownsGlobalGroup && keys.isEmpty { startGlobalGroup() }
     }
 
     deinit {
@@ -262,16 +258,17 @@ package final class HashAggregateOperator: Operator {
             let payload = table.payload(number)
             payload.storeBytes(of: 0, as: UInt32.self)
             guard payload.load(fromByteOffset: Self.weightOffset, as: Int64.self) == 0 else { continue }
-            var one = payload
-            var oneNumber = number
-            for call in calls {
-                call.accumulator.release(GroupRows(payloads: &one, numbers: &oneNumber, count: 1, offset: call.offset))
-            }
+            for call in calls { call.accumulator.release(number, payload + call.offset) }
             table.remove(number)
         }
         touched.removeAll(keepingCapacity: true)
         position = nil
         table.compactHeapIfWorthwhile()
+        for call in calls where call.accumulator.wantsCompaction {
+            var states: [UnsafeMutableRawPointer] = []
+            table.forEachRow { states.append(table.payload($0) + call.offset) }
+            call.accumulator.compact(states)
+        }
     }
 
     package var stateByteCount: Int {

@@ -1,4 +1,4 @@
-import MillBase
+package import MillBase
 package import MillColumnar
 package import MillExpr
 package import MillPlan
@@ -146,11 +146,11 @@ package final class HashJoinOperator: Operator {
         }
         let pairs = DeltaBatch(columns: columns, count: pairRows.count, weights: plain ? nil : weights)
         guard let residual else {
-            noteMatches(batch, passing: nil)
+            if tracks[0] || tracks[1] { for pair in 0..<pairRows.count { noteMatch(batch, pair) } }
             return emitsPairs ? withoutZeros(pairs) : nil
         }
         let passing = Selection(whereTrue: residual.evaluate(pairs, errors))
-        noteMatches(batch, passing: passing)
+        if tracks[0] || tracks[1] { for position in 0..<passing.count { noteMatch(batch, Int(passing.rows[position])) } }
         guard emitsPairs, passing.count > 0 else { return nil }
         return withoutZeros(passing.count == pairs.count ? pairs : pairs.gather(passing.rows, count: passing.count))
     }
@@ -167,15 +167,6 @@ package final class HashJoinOperator: Operator {
     }
 
     // MARK: Rows that appear by whether they match
-
-    private func noteMatches(_ batch: DeltaBatch, passing: consuming Selection?) {
-        guard tracks[0] || tracks[1] else { return }
-        if let passing {
-            for position in 0..<passing.count { noteMatch(batch, Int(passing.rows[position])) }
-        } else {
-            for pair in 0..<pairRows.count { noteMatch(batch, pair) }
-        }
-    }
 
     private func noteMatch(_ batch: DeltaBatch, _ pair: Int) {
         let row = Int(pairRows.rows[pair])
