@@ -47,7 +47,11 @@ final class KafkaClient: @unchecked Sendable {
         rd_kafka_conf_set_background_event_cb(configuration) { _, event, opaque in
             if let opaque, let event, rd_kafka_event_type(event) == RD_KAFKA_EVENT_ERROR {
                 let text = rd_kafka_event_error_string(event).map { String(cString: $0) }
-                Unmanaged<Shared>.fromOpaque(opaque).takeUnretainedValue().state.withLock { $0.status = text }
+                // "All brokers are down" follows the reason why, which says more.
+                let isSummary = rd_kafka_event_error(event) == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN
+                Unmanaged<Shared>.fromOpaque(opaque).takeUnretainedValue().state.withLock { state in
+                    if !isSummary || state.status == nil { state.status = text }
+                }
             }
             rd_kafka_event_destroy(event)
         }
