@@ -33,12 +33,12 @@ let modules: [Module] = [
     Module(name: "MillPgWire", uses: ["MillBase"]),
     Module(name: "MillKafkaWire", uses: ["MillBase", "CChecksum", "CZstd", "CLZ4", "CSnappy", "CZlib"]),
     // L3
-    Module(name: "MillText", uses: ["MillBase", "MillColumnar", "CJSONDecode"]),
+    Module(name: "MillConnectorKit", uses: ["MillBase", "MillColumnar", "MillIO"]),
+    Module(name: "MillText", uses: ["MillBase", "MillColumnar", "MillConnectorKit", "CJSONDecode"]),
     Module(name: "MillExpr", uses: ["MillBase", "MillColumnar"]),
     Module(name: "MillState", uses: ["MillBase", "MillColumnar"]),
     Module(name: "MillLog", uses: ["MillBase", "MillIO", "MillKafkaWire"]),
     // L4
-    Module(name: "MillConnectorKit", uses: ["MillBase", "MillColumnar", "MillIO"]),
     Module(name: "MillPlan", uses: ["MillBase", "MillColumnar", "MillExpr"]),
     Module(name: "MillCatalog", uses: ["MillBase", "MillColumnar", "MillPlan"]),
     Module(name: "MillTemplate", uses: ["MillBase"], packages: [("Yams", "Yams")]),
