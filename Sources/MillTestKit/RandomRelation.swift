@@ -93,7 +93,7 @@ package enum RandomValues {
         case .float32: [.float(0), .float(-0.0), .float(1.5), .float(-2.25), .float(.nan), .float(.infinity), .float(Double(Float(0.1)))]
         case .float64:
             [
-                .float(0), .float(-0.0), .float(0.1), .float(-0.2), .float(1e300), .float(-1e300), .float(5e-324), .float(1e-310), .float(.nan),
+                .float(0), .float(-0.0), .float(0.1), .float(-0.2), .float(1e300), .float(-1e300), .float(.leastNonzeroMagnitude), .float(.leastNormalMagnitude / 3), .float(.nan),
                 .float(.infinity), .float(-.infinity), .float(3), .float(1 / 3),
             ]
         case .numeric:
