@@ -21,7 +21,7 @@ struct LawCase {
     var tables: [Table] = []
     var views: [View] = []
     /// Rows that may be changed in one epoch.
-    var changesMax = 30
+    var changesMax = 40
 
     /// Adds a table; returns its number.
     mutating func addTable(_ types: [SQLType], appendOnly: Bool = false, using random: inout SeededGenerator) -> Int {
@@ -85,7 +85,7 @@ struct LawRun {
     private mutating func problem() -> String? {
         do throws(SQLError) {
             try attachTables()
-            for epoch in 1...random.number(1...5) {
+            for epoch in 1...random.number(1...8) {
                 if attached > 0, random.oneIn(10) { try restart() }
                 // Views join at any time, but in their order.
                 while attached < law.views.count, random.oneIn(2) { try attachNext() }

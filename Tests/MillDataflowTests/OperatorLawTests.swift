@@ -113,7 +113,7 @@ import Testing
     }
 
     @Test(arguments: RandomValues.types) func aggregatesOfEveryFunction(type: SQLType) {
-        LawRun.forAll(300) { random in
+        LawRun.forAll { random in
             Self.aggregateCase(type, keys: random.number(1...2), appendOnly: random.oneIn(4), using: &random)
         }
     }
@@ -244,7 +244,7 @@ import Testing
     }
 
     @Test func largeBatchesCrossPagesAndLimits() {
-        LawRun.forAll(4) { random in
+        LawRun.forAll(2) { random in
             var law = LawCase()
             law.changesMax = 9000
             let left = law.addTable([.int64, .varchar, .boolean], using: &random)
