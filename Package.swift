@@ -52,10 +52,10 @@ let modules: [Module] = [
         name: "MillEngine",
         uses: [
             "MillBase", "MillColumnar", "MillIO", "MillSQL", "MillExpr", "MillState", "MillLog", "MillConnectorKit", "MillPlan", "MillCatalog",
-            "MillBinder", "MillOptimizer", "MillDataflow", "MillConnectors",
+            "MillBinder", "MillOptimizer", "MillDataflow", "MillText", "MillConnectors",
         ]),
     // L7
-    Module(name: "MillPgServer", uses: ["MillBase", "MillColumnar", "MillPgWire"], packages: nio + log),
+    Module(name: "MillPgServer", uses: ["MillBase", "MillColumnar", "MillPgWire", "MillSQL", "MillEngine"], packages: nio + log),
     Module(name: "MillKafkaServer", uses: ["MillBase", "MillIO", "MillKafkaWire", "MillLog"], packages: nio + log),
     Module(
         name: "MillBench",
