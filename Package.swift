@@ -70,6 +70,11 @@ let testExtras: [String: [String]] = [
     "MillDataflow": [],
 ]
 
+/// Files beside the tests that they read from the source tree.
+let testData: [String: [String]] = [
+    "MillExpr": ["postgres-15-expressions.txt"]
+]
+
 let executable = Module(
     name: "millrace",
     uses: ["MillBase", "MillColumnar", "MillIO", "MillEngine", "MillLog", "MillPgServer", "MillPgWire", "MillKafkaServer", "MillTemplate", "MillBench"],
@@ -129,6 +134,7 @@ for module in modules where wanted.contains(module.name) {
                 name: "\(module.name)Tests",
                 dependencies: testUses(module).filter { seen.insert($0).inserted }.map { .byName(name: $0) }
                     + module.packages.map { .product(name: $0.product, package: $0.package) },
+                exclude: testData[module.name] ?? [],
                 swiftSettings: strict))
     }
 }
