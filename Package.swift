@@ -71,7 +71,10 @@ let testExtras: [String: [String]] = [
 ]
 
 /// Files beside a module's tests that are read, not built.
-let testData: [String: [String]] = ["MillPgServer": ["psql-15-catalog-queries.sql"]]
+let testData: [String: [String]] = [
+    "MillExpr": ["postgres-15-expressions.txt"],
+    "MillPgServer": ["psql-15-catalog-queries.sql"],
+]
 
 let executable = Module(
     name: "millrace",
