@@ -1,3 +1,5 @@
+package import MillColumnar
+package import MillExpr
 package import MillPlan
 
 /// Rewrites a logical plan into a cheaper one with the same rows.
@@ -15,24 +17,30 @@ package enum Optimizer {
         func apply(to plan: LogicalPlan) -> LogicalPlan
     }
 
-    package static let rules: [any Rule] = [FoldConstants(), PushFilterDown(), NarrowOuterJoin(), MergeProjects(), SimplifyDistinct()]
+    /// How constant expressions are evaluated; nil for one that fails.
+    package typealias Evaluation = @Sendable (BoundExpression) -> Scalar?
+
+    package static func rules(_ evaluate: @escaping Evaluation) -> [any Rule] {
+        [FoldConstants(evaluate: evaluate), PushFilterDown(), NarrowOuterJoin(), MergeProjects(), SimplifyDistinct()]
+    }
+
     private static let passesMax = 4
 
-    package static func optimize(_ query: BoundQuery) -> BoundQuery {
+    package static func optimize(_ query: BoundQuery, evaluate: @escaping Evaluation = { _ in nil }) -> BoundQuery {
         var query = query
-        query.plan = optimize(query.plan)
+        query.plan = optimize(query.plan, evaluate: evaluate)
         return query
     }
 
-    package static func optimize(_ plan: LogicalPlan) -> LogicalPlan {
-        var plan = settle(plan)
+    package static func optimize(_ plan: LogicalPlan, evaluate: @escaping Evaluation = { _ in nil }) -> LogicalPlan {
+        var plan = settle(plan, rules(evaluate))
         plan = PruneColumns().apply(to: plan)
         plan = MergeProjects().apply(to: plan)
         plan = UnifyScans().apply(to: plan)
         return MergeProjects().apply(to: plan)
     }
 
-    private static func settle(_ plan: LogicalPlan) -> LogicalPlan {
+    private static func settle(_ plan: LogicalPlan, _ rules: [any Rule]) -> LogicalPlan {
         var plan = plan
         for _ in 0..<passesMax {
             let before = plan

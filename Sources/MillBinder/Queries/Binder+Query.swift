@@ -253,8 +253,9 @@ extension Binder {
         let bound = try coerce(
             try bind(expression, ExpressionContext(scope: Scope(), outer: nil, clause: clause)), to: .int64, .assignment, at: span)
         if bound.contains({ if case .parameter = $0 { true } else { false } }) { return nil }
-        let value: Scalar
-        do { value = try ConstantFolding.value(of: bound) } catch { throw error.located(at: span) }
+        let value: Scalar?
+        do { value = try constant(bound) } catch { throw error.located(at: span) }
+        guard let value else { throw SQLError(.syntaxError, "the argument of \(clause.rawValue) must be a constant", at: span) }
         guard case .int(let count) = value else { return nil }
         guard count >= 0 else {
             throw SQLError(

@@ -4,11 +4,13 @@ import MillPlan
 
 /// Evaluates what has no columns, and simplifies logic.
 ///
-/// `1 + 1` becomes 2, `x and true` becomes x, `case when false ...` loses the branch. A part that fails, such as `1 / 0`, stays as it is: whether
-/// it is ever evaluated depends on rows, and on branches that may not be taken. Filters on true go away, a filter on false
+/// `1 + 1` becomes 2, `x and true` becomes x, `case when false ...` loses the branch. A part that fails, such as `1 / 0`,
+/// stays as it is: whether it is ever evaluated depends on rows, and on branches that may not be taken. Filters on true go away, a filter on false
 /// or NULL has no rows but stays a filter, so that its schema and columns stay.
 struct FoldConstants: Optimizer.Rule {
     let name = "FoldConstants"
+    /// The value of an expression of literals; nil when it fails.
+    let evaluate: @Sendable (BoundExpression) -> Scalar?
 
     func apply(to plan: LogicalPlan) -> LogicalPlan {
         plan.rewriting { node in
@@ -34,7 +36,7 @@ struct FoldConstants: Optimizer.Rule {
         let isConstant = part.children.allSatisfy { if case .literal = $0 { true } else { false } }
         guard isConstant, !part.isVolatile else { return part }
         // An error is the row's, not the plan's: the expression stays and meets it when it runs.
-        guard let value = try? ConstantFolding.value(of: part) else { return part }
+        guard let value = evaluate(part) else { return part }
         return .literal(value, part.type)
     }
 
