@@ -63,7 +63,7 @@ struct BinderFailure: Sendable, CustomTestStringConvertible {
         BinderFailure("SELECT a FROM t ORDER BY 2", "42P10", "ORDER BY position 2 is not in select list", at: "2"),
         BinderFailure("SELECT DISTINCT a FROM t ORDER BY b", "42P10", "for SELECT DISTINCT, ORDER BY expressions must appear in select list", at: "b"),
         BinderFailure("SELECT a FROM t LIMIT -1", "2201W", "LIMIT must not be negative", at: "-1"),
-        BinderFailure("SELECT a FROM t UNION SELECT a, b FROM t", "42601", "each UNION query must have the same number of columns", at: "a FROM t UNION SELECT a, b FROM t"),
+        BinderFailure("SELECT a FROM t UNION SELECT a, b FROM t", "42601", "each UNION query must have the same number of columns", at: "SELECT a FROM t UNION SELECT a, b FROM t"),
         BinderFailure("SELECT (SELECT a, b FROM t)", "42601", "subquery must return only one column", at: "(SELECT a, b FROM t)"),
         BinderFailure("SELECT a FROM t WHERE a IN (SELECT a, b FROM t)", "42601", "subquery has too many columns", at: "a IN (SELECT a, b FROM t)"),
     ]
