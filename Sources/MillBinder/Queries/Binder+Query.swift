@@ -58,9 +58,12 @@ extension Binder {
                 throw SQLError(
                     .duplicateAlias, "WITH query name \"\(table.name.name)\" specified more than once", at: table.name.span.source)
             }
+            let before = relationCount
             let plan = try relation(try bindQuery(table.query, outer: nil))
+            let added = relationCount - before
+            relationCount = before
             let names = try renamed(plan.schema.map(\.name), by: table.columns, of: table.name)
-            commonTables[level][table.name.name] = CommonRelation(plan: plan, names: names)
+            commonTables[level][table.name.name] = CommonRelation(plan: plan, names: names, relationCount: added)
         }
     }
 
