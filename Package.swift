@@ -60,7 +60,7 @@ let modules: [Module] = [
     Module(
         name: "MillBench",
         uses: ["MillBase", "MillColumnar", "MillIO", "MillText", "MillConnectorKit", "MillDataflow", "MillEngine", "CJSONDecode"]),
-    Module(name: "MillTestKit", uses: ["MillBase", "MillColumnar", "MillIO", "MillExpr", "MillState", "MillPlan", "MillDataflow"], tests: false),
+    Module(name: "MillTestKit", uses: ["MillBase", "MillColumnar", "MillIO", "MillSQL", "MillExpr", "MillState", "MillPlan", "MillDataflow"], tests: false),
 ]
 
 /// Tests may use MillTestKit and everything their module uses; a few need more.
