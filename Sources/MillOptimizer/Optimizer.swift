@@ -1,5 +1,3 @@
-package import MillColumnar
-package import MillExpr
 package import MillPlan
 
 /// Rewrites a logical plan into a cheaper one with the same rows.
@@ -17,30 +15,24 @@ package enum Optimizer {
         func apply(to plan: LogicalPlan) -> LogicalPlan
     }
 
-    /// How constant expressions are evaluated; nil for one that fails.
-    package typealias Evaluation = @Sendable (BoundExpression) -> Scalar?
-
-    package static func rules(_ evaluate: @escaping Evaluation) -> [any Rule] {
-        [FoldConstants(evaluate: evaluate), PushFilterDown(), NarrowOuterJoin(), MergeProjects(), SimplifyDistinct()]
-    }
-
+    package static let rules: [any Rule] = [FoldConstants(), PushFilterDown(), NarrowOuterJoin(), MergeProjects(), SimplifyDistinct()]
     private static let passesMax = 4
 
-    package static func optimize(_ query: BoundQuery, evaluate: @escaping Evaluation = { _ in nil }) -> BoundQuery {
+    package static func optimize(_ query: BoundQuery) -> BoundQuery {
         var query = query
-        query.plan = optimize(query.plan, evaluate: evaluate)
+        query.plan = optimize(query.plan)
         return query
     }
 
-    package static func optimize(_ plan: LogicalPlan, evaluate: @escaping Evaluation = { _ in nil }) -> LogicalPlan {
-        var plan = settle(plan, rules(evaluate))
+    package static func optimize(_ plan: LogicalPlan) -> LogicalPlan {
+        var plan = settle(plan)
         plan = PruneColumns().apply(to: plan)
         plan = MergeProjects().apply(to: plan)
         plan = UnifyScans().apply(to: plan)
         return MergeProjects().apply(to: plan)
     }
 
-    private static func settle(_ plan: LogicalPlan, _ rules: [any Rule]) -> LogicalPlan {
+    private static func settle(_ plan: LogicalPlan) -> LogicalPlan {
         var plan = plan
         for _ in 0..<passesMax {
             let before = plan

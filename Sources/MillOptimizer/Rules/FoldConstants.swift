@@ -9,8 +9,6 @@ import MillPlan
 /// or NULL has no rows but stays a filter, so that its schema and columns stay.
 struct FoldConstants: Optimizer.Rule {
     let name = "FoldConstants"
-    /// The value of an expression of literals; nil when it fails.
-    let evaluate: @Sendable (BoundExpression) -> Scalar?
 
     func apply(to plan: LogicalPlan) -> LogicalPlan {
         plan.rewriting { node in
@@ -33,11 +31,10 @@ struct FoldConstants: Optimizer.Rule {
     }
 
     private func constant(_ part: BoundExpression) -> BoundExpression {
-        let isConstant = part.children.allSatisfy { if case .literal = $0 { true } else { false } }
-        guard isConstant, !part.isVolatile else { return part }
+        guard part.children.allSatisfy(\.isLiteral), !part.isVolatile else { return part }
         // An error is the row's, not the plan's: the expression stays and meets it when it runs.
-        guard let value = evaluate(part) else { return part }
-        return .literal(value, part.type)
+        let value = part.folded()
+        return value.isLiteral ? value : part
     }
 
     /// AND and OR without their neutral operands; the absorbing one decides if the others cannot fail.
