@@ -93,6 +93,13 @@ package final class GroupOffsets: Flushable {
         }
     }
 
+    /// The same; returns when it is durable, so not for an event loop.
+    package func deleteAndWait(group: String) -> LogError? {
+        let result = OneShot<LogError?>()
+        delete(group: group) { result.set($0) }
+        return result.wait()
+    }
+
     /// Forgets all groups' positions in a topic that is gone, so that its successor is read from its beginning.
     func delete(topic: String, completion: @escaping @Sendable (LogError?) -> Void) {
         append(completion) { state, writer in

@@ -111,6 +111,14 @@ extension PartitionLog {
         return try found.get()
     }
 
+    /// About how many bytes `read` would find from `offset` on; nil when it would fail.
+    package func bytesAvailable(from offset: Int64) -> Int? {
+        guard let found = try? locate(offset) else { return nil }  // the caller asks `read` for the reason
+        guard case .span(let span, _, _) = found else { return 0 }
+        let later = state.withLock { state in state.segments.reversed().prefix { $0.baseOffset > span.segment.baseOffset }.reduce(0) { $0 + $1.visibleSize } }
+        return span.limit - span.position + later
+    }
+
     private func remember(_ hint: ReadHint) {
         state.withLock { state in
             if state.hints.count < 8 { return state.hints.append(hint) }

@@ -54,6 +54,13 @@ package protocol PgSession: Sendable {
 /// Appends the text form of a value that is present.
 package typealias PgTextEncoder = @Sendable (_ column: Column, _ row: Int, _ out: inout [UInt8]) -> Void
 
+extension PgSession {
+    /// The text forms that do not depend on settings.
+    package var textEncoder: PgTextEncoder {
+        get async { { column, row, out in column.appendText(row: row, to: &out) } }
+    }
+}
+
 /// One statement of a query text.
 package struct PgStatement: Sendable {
     /// Its bytes in the text.

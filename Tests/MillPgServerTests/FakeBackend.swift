@@ -44,10 +44,6 @@ final class FakeSession: PgSession {
     var initialParameters: [StartupMessage.Setting] { [.init("TimeZone", "Etc/UTC")] }
     var transactionStatus: TransactionStatus { state.withLock { $0.status } }
 
-    var textEncoder: PgTextEncoder {
-        { column, row, out in out.append(contentsOf: "\(column.type.name)".utf8) }
-    }
-
     func split(_ text: String) async throws(SQLError) -> [PgStatement] {
         var statements: [PgStatement] = []
         var start = 0

@@ -193,7 +193,7 @@ struct PgServerTests {
         }
     }
 
-    @Test func everyTypeHasItsBinaryForm() async throws {
+    @Test func everyTypeHasItsBinaryAndTextForm() async throws {
         try await withServer { port, _ in
             try await WireClient.ready(port) { client in
                 try await client.send(
@@ -208,8 +208,8 @@ struct PgServerTests {
                 let text = try await client.query("types")
                 #expect(
                     text[1]
-                        == "D t,-2,-2147483648,-9223372036854775808,real,double precision,numeric,a string over twelve bytes,bytea,date,"
-                        + "time without time zone,timestamp without time zone,timestamp with time zone,interval,{}")
+                        == "D t,-2,-2147483648,-9223372036854775808,1.5,-0.25,-123.45,a string over twelve bytes,\\x00ff,2000-01-02,"
+                        + "00:00:00.000001,2000-01-01 00:00:00.000002,infinity,1 mon 2 days 00:00:00.000003,{}")
             }
         }
     }

@@ -1,6 +1,6 @@
-import MillBase
+package import MillBase
 package import MillColumnar
-import MillConnectorKit
+package import MillConnectorKit
 import MillDataflow
 import MillExpr
 package import MillPlan
@@ -72,7 +72,7 @@ package struct QueryRun: Sendable {
 
 /// The circuit of one ad-hoc query. Confined to the query's thread.
 private final class QueryCircuit: RenderInputs {
-    private let run: QueryRun
+    private let query: QueryRun
     private let result: ResultCollector
     private var feeds: [(node: CircuitNode, feed: Feed)] = []
 
@@ -87,7 +87,7 @@ private final class QueryCircuit: RenderInputs {
     func send(_ message: PeerMessage, to worker: WorkerIndex) {}
 
     init(_ run: QueryRun, _ channel: RowChannel) {
-        self.run = run
+        query = run
         result = ResultCollector(run, channel)
     }
 
@@ -107,7 +107,7 @@ private final class QueryCircuit: RenderInputs {
     }
 
     func run() throws(SQLError) {
-        let rendered = try RenderedJob(JobPlan(id: ObjectID(0), name: "query", plan: run.plan), inputs: self)
+        let rendered = try RenderedJob(JobPlan(id: ObjectID(0), name: "query", plan: query.plan), inputs: self)
         for node in rendered.nodes { node.openEpoch() }
         let sink = CircuitNode(name: "rows", job: ObjectID(0), operation: result, errors: rendered.errors, inputCount: 1)
         rendered.root.connect(to: sink, input: 0)
@@ -115,12 +115,12 @@ private final class QueryCircuit: RenderInputs {
             switch feed {
             case .values: break
             case .relation(let id, let columns):
-                for batch in run.relations[id] ?? [] where !result.isDone {
+                for batch in query.relations[id] ?? [] where !result.isDone {
                     node.accept(batch.with(columns: columns.map { batch.columns[$0] }), input: 0)
                     try check(rendered.errors)
                 }
             case .source(let id, let columns):
-                guard let range = run.sources[id] else { continue }
+                guard let range = query.sources[id] else { continue }
                 try read(range, columns, into: node, rendered.errors)
             }
         }
@@ -132,7 +132,7 @@ private final class QueryCircuit: RenderInputs {
     }
 
     private func check(_ errors: OperatorErrors) throws(SQLError) {
-        if run.raisesErrors, let error = errors.takeFirst() { throw error }
+        if query.raisesErrors, let error = errors.takeFirst() { throw error }
         if result.isCancelled { throw SQLError(.queryCanceled, "canceling statement due to user request") }
     }
 

@@ -1,4 +1,4 @@
-import MillBase
+package import MillBase
 package import MillColumnar
 import MillDataflow
 import Synchronization

@@ -8,7 +8,7 @@ extension Parser {
         var call = FunctionCall(name)
         let outer = try enter()
         try expect(.leftParenthesis)
-        if isStar(token), ahead(1).kind == .rightParenthesis {
+        if isStar(token) {
             advance()
             call.syntax = .star
         } else if kind != .rightParenthesis {

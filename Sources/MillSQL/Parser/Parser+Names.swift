@@ -85,8 +85,10 @@ extension Parser {
         kind == .leftParenthesis ? try parseColumnList() : []
     }
 
-    var isString: Bool {
-        switch kind {
+    var isString: Bool { Self.isString(token) }
+
+    static func isString(_ token: Token) -> Bool {
+        switch token.kind {
         case .string, .escapeString, .unicodeString, .dollarString: true
         default: false
         }

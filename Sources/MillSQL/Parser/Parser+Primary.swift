@@ -93,6 +93,10 @@ extension Parser {
         let first = token
         let name = try parseDottedName()
         if kind == .leftParenthesis {
+            if hasModifiersAndString {
+                let type = TypeName(.named(name, modifiers: try parseModifiers()), span(from: start))
+                return Expression(.typedLiteral(type, try parseString()), span(from: start))
+            }
             if name.parts.count == 1, !Self.isFunctionName(first) { throw syntaxError() }
             return try parseCall(name)
         }
@@ -102,6 +106,17 @@ extension Parser {
         }
         guard Self.isColumnName(first) else { throw syntaxError() }
         return Expression(.column(name), name.span)
+    }
+
+    /// `(3) '...'` behind the name of a type.
+    private var hasModifiersAndString: Bool {
+        var offset = 1
+        while ahead(offset).kind == .integer {
+            offset += 1
+            guard ahead(offset).kind == .comma else { break }
+            offset += 1
+        }
+        return offset > 1 && ahead(offset).kind == .rightParenthesis && Self.isString(ahead(offset + 1))
     }
 
     /// `INTERVAL '...'` with its fields, or a column of that name.

@@ -74,7 +74,7 @@ extension Parser {
             } else {
                 _ = accept(.without, .time, .zone)
             }
-            return .named(ObjectName(keyword == .time && name == "timetz" ? "timetz" : name, span(from: start)), modifiers: modifiers)
+            return .named(ObjectName(name, span(from: start)), modifiers: modifiers)
         default: return try parseNamedType()
         }
     }
@@ -95,7 +95,7 @@ extension Parser {
     }
 
     /// `(10, 2)`; empty if absent.
-    private mutating func parseModifiers() throws(SQLError) -> [Int] {
+    mutating func parseModifiers() throws(SQLError) -> [Int] {
         guard kind == .leftParenthesis else { return [] }
         return try parenthesized { parser throws(SQLError) in try parser.parseSignedInteger() }
     }

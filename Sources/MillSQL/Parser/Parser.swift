@@ -9,10 +9,10 @@ package import MillBase
 /// `Limits.nestingDepthMax` deep (a query counts for `queryDepth` levels, its frames being larger), and no node of the
 /// result is higher than `heightMax`, which bounds what loops build without recursion: chains of left-associative
 /// operators, joins and set operations. So a recursive walk over a tree needs no bound of its own. A release build parses,
-/// prints, compares and frees the worst accepted text on a stack of 512 KiB, a debug build on 4 MiB; tests hold this.
+/// prints, compares and frees the worst accepted text on a stack of 2 MiB, a debug build on 8 MiB; tests hold this.
 package struct Parser {
     /// Levels of the highest tree. AND and OR are flat lists and do not count by their length.
-    package static let heightMax = 1000
+    package static let heightMax = 400
     /// What a query inside another counts towards the nesting limit.
     static let queryDepth = 4
 

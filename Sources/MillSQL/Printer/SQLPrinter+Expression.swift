@@ -106,15 +106,9 @@ extension SQLPrinter {
         switch kind {
         case .unary(let operation, let operand):
             write(operation)
-            // The space keeps `- -1` from becoming a comment, and the parentheses `-(1)` from becoming a constant.
+            // The space keeps `- -1` from becoming a comment.
             write(" ")
-            let isFolded: Bool
-            if operation.symbol == "-", case .literal(.number(let digits)) = operand.kind, !digits.hasPrefix("-") {
-                isFolded = true
-            } else {
-                isFolded = false
-            }
-            write(operand, minimum: isFolded ? Precedence.primary + 1 : Self.isSign(operation) ? Precedence.unarySign : Precedence.other)
+            write(operand, minimum: Self.isSign(operation) ? Precedence.unarySign : Precedence.other)
         case .binary(let left, let operation, let right):
             let precedence = Self.precedence(operation)
             write(left, minimum: precedence == Precedence.comparison ? precedence + 1 : precedence)
