@@ -31,14 +31,14 @@ let modules: [Module] = [
     Module(name: "MillIO", uses: ["MillBase"]),
     Module(name: "MillSQL", uses: ["MillBase"]),
     Module(name: "MillPgWire", uses: ["MillBase"]),
-    Module(name: "MillKafkaWire", uses: ["MillBase", "CZstd", "CLZ4", "CSnappy", "CZlib"]),
+    Module(name: "MillKafkaWire", uses: ["MillBase", "CChecksum", "CZstd", "CLZ4", "CSnappy", "CZlib"]),
     // L3
-    Module(name: "MillText", uses: ["MillBase", "MillColumnar", "CJSONDecode"]),
+    Module(name: "MillConnectorKit", uses: ["MillBase", "MillColumnar", "MillIO"]),
+    Module(name: "MillText", uses: ["MillBase", "MillColumnar", "MillConnectorKit", "CJSONDecode"]),
     Module(name: "MillExpr", uses: ["MillBase", "MillColumnar"]),
     Module(name: "MillState", uses: ["MillBase", "MillColumnar"]),
     Module(name: "MillLog", uses: ["MillBase", "MillIO", "MillKafkaWire"]),
     // L4
-    Module(name: "MillConnectorKit", uses: ["MillBase", "MillColumnar", "MillIO"]),
     Module(name: "MillPlan", uses: ["MillBase", "MillColumnar", "MillExpr"]),
     Module(name: "MillCatalog", uses: ["MillBase", "MillColumnar", "MillPlan"]),
     Module(name: "MillTemplate", uses: ["MillBase"], packages: [("Yams", "Yams")]),
@@ -52,10 +52,10 @@ let modules: [Module] = [
         name: "MillEngine",
         uses: [
             "MillBase", "MillColumnar", "MillIO", "MillSQL", "MillExpr", "MillState", "MillLog", "MillConnectorKit", "MillPlan", "MillCatalog",
-            "MillBinder", "MillOptimizer", "MillDataflow", "MillConnectors",
+            "MillBinder", "MillOptimizer", "MillDataflow", "MillText", "MillConnectors",
         ]),
     // L7
-    Module(name: "MillPgServer", uses: ["MillBase", "MillColumnar", "MillPgWire"], packages: nio + log),
+    Module(name: "MillPgServer", uses: ["MillBase", "MillColumnar", "MillPgWire", "MillSQL", "MillEngine"], packages: nio + log),
     Module(name: "MillKafkaServer", uses: ["MillBase", "MillIO", "MillKafkaWire", "MillLog"], packages: nio + log),
     Module(
         name: "MillBench",
@@ -71,12 +71,18 @@ let testExtras: [String: [String]] = [
 ]
 
 /// Files beside a module's tests that are read, not built.
-let testData: [String: [String]] = ["MillPgServer": ["psql-15-catalog-queries.sql"]]
+let testData: [String: [String]] = [
+    "MillExpr": ["postgres-15-expressions.txt"],
+    "MillPgServer": ["psql-15-catalog-queries.sql"],
+]
 
 let executable = Module(
     name: "millrace",
-    uses: ["MillBase", "MillColumnar", "MillIO", "MillEngine", "MillLog", "MillPgServer", "MillPgWire", "MillKafkaServer", "MillTemplate", "MillBench"],
-    packages: nio + log + [("ArgumentParser", "swift-argument-parser"), ("ServiceLifecycle", "swift-service-lifecycle")])
+    uses: [
+        "MillBase", "MillColumnar", "MillIO", "MillKafkaWire", "MillEngine", "MillConnectors", "MillLog", "MillPgServer", "MillPgWire", "MillKafkaServer",
+        "MillTemplate", "MillBench",
+    ],
+    packages: nio + log + [("ArgumentParser", "swift-argument-parser"), ("ServiceLifecycle", "swift-service-lifecycle"), ("UnixSignals", "swift-service-lifecycle")])
 
 let systemLibraries: [String: Target] = [
     "CRdkafka": .systemLibrary(name: "CRdkafka", pkgConfig: "rdkafka", providers: [.apt(["librdkafka-dev"])]),
@@ -84,6 +90,7 @@ let systemLibraries: [String: Target] = [
     "CLZ4": .systemLibrary(name: "CLZ4", pkgConfig: "liblz4", providers: [.apt(["liblz4-dev"])]),
     "CSnappy": .systemLibrary(name: "CSnappy", pkgConfig: "snappy", providers: [.apt(["libsnappy-dev"])]),
     "CZlib": .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+    "CChecksum": .target(name: "CChecksum", cSettings: [.unsafeFlags(["-O3"])]),
     "CJSONDecode": .target(name: "CJSONDecode", cxxSettings: [.unsafeFlags(["-O3"])], linkerSettings: [.linkedLibrary("simdjson")]),
 ]
 

@@ -42,8 +42,7 @@ package actor Engine {
     nonisolated let rejects: RejectStore
     var catalog: Catalog
     let definitions = AsyncLock()
-    /// One writer at a time per table.
-    var tableLocks: [ObjectID: AsyncLock] = [:]
+    let commits = AsyncLock()
     /// Views that have not yet taken over what was there before them; they cannot be read.
     var creating: Set<ObjectID> = []
     /// Stream plans of materialized views, by view.
@@ -95,8 +94,9 @@ package actor Engine {
             let fresh = sources.add(splits, to: definition.id)
             guard !fresh.isEmpty else { continue }
             let workerCount = options.workerCount
+            let sources = sources
             _ = await conductor.onWorkers { circuit in
-                let mine = fresh.filter { SourceRegistry.owner(of: $0, workerCount: workerCount) == circuit.here }
+                let mine = sources.splits(of: definition.id, on: circuit.here, workerCount: workerCount).filter(fresh.contains)
                 try? circuit.add(mine, to: definition.id)  // A reader that cannot be opened fails at its first poll, with its error.
             }
             conductor.wake()

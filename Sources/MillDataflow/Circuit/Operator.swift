@@ -17,11 +17,14 @@ package protocol Operator: AnyObject {
     func closeEpoch(errors: OperatorErrors)
     /// Bytes of state, for SHOW JOBS and the memory budget.
     var stateByteCount: Int { get }
+    /// What is broken in its state between two epochs, for tests and simulation; empty when all is well.
+    func checkInvariants() -> [String]
 }
 
 extension Operator {
     package func closeEpoch(errors: OperatorErrors) {}
     package var stateByteCount: Int { 0 }
+    package func checkInvariants() -> [String] { [] }
 }
 
 /// What the expressions of one job on one worker could not compute: a multiset, so that taking back a row takes back its

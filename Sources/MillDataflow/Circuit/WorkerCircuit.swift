@@ -27,6 +27,7 @@ package final class WorkerCircuit: RenderInputs {
     private var exchanges: [ExchangeID: CircuitNode] = [:]
     private let sendMessage: (WorkerIndex, PeerMessage) -> Void
     private let makeSource: (ObjectID) throws(SQLError) -> SourceInput
+    private let backfillRowsMax: Int
 
     private final class RunningJob {
         let rendered: RenderedJob
@@ -41,14 +42,16 @@ package final class WorkerCircuit: RenderInputs {
     }
 
     /// - Parameters:
+    ///   - backfillRowsMax: rows that a new job's scan of another view takes over in one epoch, about.
     ///   - makeSource: a source input for this worker, with the splits that are this worker's already added.
     ///   - send: delivers a message to a peer, in order.
     package init(
-        here: WorkerIndex, workerCount: Int, makeSource: @escaping (ObjectID) throws(SQLError) -> SourceInput,
+        here: WorkerIndex, workerCount: Int, backfillRowsMax: Int = 65_536, makeSource: @escaping (ObjectID) throws(SQLError) -> SourceInput,
         send: @escaping (WorkerIndex, PeerMessage) -> Void
     ) {
         self.here = here
         self.workerCount = workerCount
+        self.backfillRowsMax = backfillRowsMax
         self.makeSource = makeSource
         sendMessage = send
     }
@@ -79,7 +82,7 @@ package final class WorkerCircuit: RenderInputs {
             guard let upstream = jobs[relation.id], let table = upstream.materialize else {
                 throw SQLError(.objectNotInPrerequisiteState, "\(relation.kind.rawValue) \"\(relation.name)\" is not running")
             }
-            let scan = RelationScanOperator(upstream: table, columns: columns)
+            let scan = RelationScanOperator(upstream: table, columns: columns, rowsPerEpochMax: backfillRowsMax)
             let node = CircuitNode(name: operation.name, job: job.id, operation: scan, errors: errors, inputCount: 1)
             scansOfNewJob.append((scan, upstream.rendered.root, node))
             return node
@@ -209,6 +212,13 @@ package final class WorkerCircuit: RenderInputs {
             }
         }
         return report
+    }
+
+    /// What is broken in the state of any operator, between two epochs; for tests and simulation.
+    package func checkInvariants() -> [String] {
+        jobOrder.flatMap { id in
+            jobs[id]!.rendered.nodes.flatMap { node in node.operation.checkInvariants().map { "\(node.name) of job \(id): \($0)" } }
+        }
     }
 
     /// Per job: bytes of state and the rows that its root has given out.

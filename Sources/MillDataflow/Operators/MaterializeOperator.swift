@@ -68,4 +68,13 @@ package final class MaterializeOperator: Operator {
     }
 
     package var stateByteCount: Int { table.byteCount }
+
+    package func checkInvariants() -> [String] {
+        var broken = table.checkInvariants()
+        table.forEachRow { number in
+            let weight = table.payload(number).load(as: Int64.self)
+            if weight <= 0 { broken.append("row \(number) has the weight \(weight)") }
+        }
+        return broken
+    }
 }

@@ -20,7 +20,7 @@ package final class RelationScanOperator: Operator {
     /// Rows taken over per epoch at most: the backfill's share.
     private let rowsPerEpochMax: Int
 
-    package init(upstream: MaterializeOperator, columns: [Int], rowsPerEpochMax: Int = 65_536) {
+    package init(upstream: MaterializeOperator, columns: [Int], rowsPerEpochMax: Int) {
         self.upstream = upstream
         self.columns = columns
         self.rowsPerEpochMax = rowsPerEpochMax

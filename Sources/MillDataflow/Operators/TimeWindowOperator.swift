@@ -8,19 +8,25 @@ package import MillPlan
 /// k = 0, 1, ... while t < s + size. A row without a finite time appears once, with NULL for both bounds.
 package final class TimeWindowOperator: Operator {
     private let window: TimeWindow
-    private let windowsPerRowMax: Int
+    /// Whether every bound of a window around a time below `timeBound` can be computed in 64 bits.
+    private let isExpressible: Bool
     private var input: DeltaBatch?
-    /// The row of `input` to go on with.
+    /// The row of `input` to go on with, and the start of its next window when it has given some already.
     private var position = 0
+    private var nextStart: Int64?
+
+    /// About 73,000 years: times farther from 1970 count as infinite.
+    private static let timeBound = Int64.max / 4
 
     package init(_ window: TimeWindow) {
         self.window = window
-        windowsPerRowMax = Int((window.sizeMicros + window.slideMicros - 1) / window.slideMicros)
+        isExpressible = [window.sizeMicros, window.slideMicros, window.offsetMicros].allSatisfy { $0.magnitude < Self.timeBound.magnitude }
     }
 
     package func push(_ batch: DeltaBatch, input: Int, errors: OperatorErrors) {
         self.input = batch
         position = 0
+        nextStart = nil
     }
 
     package func next(errors: OperatorErrors) -> DeltaBatch? {
@@ -28,39 +34,46 @@ package final class TimeWindowOperator: Operator {
             self.input = nil
             return nil
         }
-        // A row with more windows than a batch has rows still goes out whole: the bound is on rows per call, softly.
-        let rowsPerCall = max(1, Limits.batchRowsMax / windowsPerRowMax)
-        let end = min(input.count, position + rowsPerCall)
-        defer { position = end }
-        return expand(input, from: position, to: end)
+        return expand(input)
     }
 
-    private func expand(_ batch: DeltaBatch, from first: Int, to end: Int) -> DeltaBatch {
-        let capacity = (end - first) * windowsPerRowMax
+    /// The next windows, a batch at most: a row with more windows than that goes on in the next call.
+    private func expand(_ batch: DeltaBatch) -> DeltaBatch {
+        let first = position
+        // With one window per row at most, the batch that comes in bounds the one that goes out.
+        let isSingle = window.sizeMicros <= window.slideMicros
+        let capacity = isSingle ? batch.count - first : Limits.batchRowsMax
         var rows = Selection(capacity: capacity)
         let starts = Column(window.boundType, capacity: capacity)
         let ends = Column(window.boundType, capacity: capacity)
         let startValues = starts.values(Int64.self)
         let endValues = ends.values(Int64.self)
         let times = batch.columns[window.timeColumn]
+        let (size, slide) = (window.sizeMicros, window.slideMicros)
         var missing: [Int] = []
         var count = 0
-        let slide = window.slideMicros
-        for row in first..<end {
-            guard let time = micros(times, row) else {
-                rows.rows[count] = UInt32(truncatingIfNeeded: row)
+        while position < batch.count, count < capacity {
+            let row = UInt32(truncatingIfNeeded: position)
+            guard let time = micros(times, position) else {
+                rows.rows[count] = row
                 missing.append(count)
                 count += 1
+                position += 1
                 continue
             }
-            let shifted = time - window.offsetMicros
-            var start = shifted - modulo(shifted, slide) + window.offsetMicros
-            while time - start < window.sizeMicros {
-                rows.rows[count] = UInt32(truncatingIfNeeded: row)
+            var start = nextStart ?? lastStart(time)
+            while time - start < size, count < capacity {
+                rows.rows[count] = row
                 startValues[count] = start
-                endValues[count] = start + window.sizeMicros
+                endValues[count] = start + size
                 count += 1
                 start -= slide
+            }
+            if time - start < size {
+                nextStart = start
+            } else {
+                nextStart = nil
+                position += 1
             }
         }
         rows.count = count
@@ -70,22 +83,29 @@ package final class TimeWindowOperator: Operator {
             starts.setNull(row)
             ends.setNull(row)
         }
-        // One window per row and the whole batch: the other columns are the same.
-        let same = first == 0 && end == batch.count && count == batch.count && windowsPerRowMax == 1
+        // One window for every row of the whole batch: the other columns are the same.
+        let same = isSingle && first == 0 && count == batch.count
         let base = same ? batch : batch.gather(rows.rows, count: count)
         return DeltaBatch(columns: base.columns + [starts, ends], count: count, weights: base.weights)
     }
 
-    @inline(__always) private func modulo(_ value: Int64, _ divisor: Int64) -> Int64 {
-        let rest = value % divisor
-        return rest < 0 ? rest + divisor : rest
+    /// The start of the last window that begins at or before a time.
+    @inline(__always) private func lastStart(_ time: Int64) -> Int64 {
+        let rest = (time - window.offsetMicros) % window.slideMicros
+        return time - (rest < 0 ? rest + window.slideMicros : rest)
     }
 
     /// The time in microseconds, nil when missing, infinite or too near the ends of time for a window to be expressed.
     @inline(__always) private func micros(_ column: Column, _ row: Int) -> Int64? {
-        if column.isNull(row) { return nil }
-        let value = column.type == .date ? Int64(column.values(Int32.self)[row]) * 86_400_000_000 : column.values(Int64.self)[row]
-        let bound = Int64.max / 4
-        return value > -bound && value < bound ? value : nil
+        if column.isNull(row) || !isExpressible { return nil }
+        let value: Int64
+        if column.type == .date {
+            let (product, overflow) = Int64(column.values(Int32.self)[row]).multipliedReportingOverflow(by: 86_400_000_000)
+            if overflow { return nil }
+            value = product
+        } else {
+            value = column.values(Int64.self)[row]
+        }
+        return value > -Self.timeBound && value < Self.timeBound ? value : nil
     }
 }

@@ -118,5 +118,15 @@ package final class TopNOperator: Operator {
 
     package func next(errors: OperatorErrors) -> DeltaBatch? { output.popLast() }
 
+    package func checkInvariants() -> [String] {
+        var places = 0
+        ordered.scan { _, _ in
+            places += 1
+            return true
+        }
+        ordered.checkInvariants()
+        return rows.checkInvariants() + (places == rows.count ? [] : ["\(places) places for \(rows.count) rows"])
+    }
+
     package var stateByteCount: Int { rows.byteCount + ordered.byteCount }
 }

@@ -17,7 +17,6 @@ extension Engine {
         for object in removed {
             plans[object.id] = nil
             creating.remove(object.id)
-            tableLocks[object.id] = nil
             if object.kind == .source {
                 sources.remove(object.id)
                 rejects.remove(object.id)

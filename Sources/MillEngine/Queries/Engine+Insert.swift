@@ -9,22 +9,15 @@ import MillState
 
 /// INSERT: a statement becomes the delta it makes, and the delta becomes part of one epoch.
 extension Engine {
-    /// What an INSERT does to its table.
-    package struct TableDelta: Sendable {
-        package var table: ObjectID
+    /// The rows that an INSERT stores, of all the table's columns.
+    package struct InsertedRows: Sendable {
         package var batches: [DeltaBatch]
-        /// Rows that the statement inserted: the command's count.
-        package var insertedCount: Int
-        /// The inserted rows, for RETURNING.
-        package var inserted: [DeltaBatch]
+        package var count: Int
     }
 
-    /// Evaluates an INSERT against the newest state and the session's own uncommitted writes.
-    ///
-    /// A row whose primary key is there already replaces the old one, as RisingWave documents; of several rows with one key in
-    /// one statement the last stays.
+    /// Evaluates an INSERT's rows against the newest state and the session's own uncommitted writes.
     /// - Throws: 23502 for a missing value.
-    package func delta(of insert: BoundInsert, session: SessionContext) async throws(SQLError) -> TableDelta {
+    package func rows(of insert: BoundInsert, session: SessionContext) async throws(SQLError) -> InsertedRows {
         let rows = try await queryRun(insert.query, session: session).collect()
         for batch in rows {
             for index in insert.notNullColumns {
@@ -36,31 +29,34 @@ extension Engine {
                 }
             }
         }
-        let count = rows.reduce(0) { total, batch in (0..<batch.count).reduce(total) { $0 + Int(batch.weight($1)) } }
-        guard !insert.table.primaryKey.isEmpty else {
-            return TableDelta(table: insert.table.id, batches: rows, insertedCount: count, inserted: rows)
+        return InsertedRows(
+            batches: rows, count: rows.reduce(0) { total, batch in (0..<batch.count).reduce(total) { $0 + Int(batch.weight($1)) } })
+    }
+
+    /// What inserting rows does to a table as it is stored now.
+    ///
+    /// A row whose primary key is there already replaces the old one, as RisingWave documents; of several rows with one key the
+    /// last stays.
+    func delta(of rows: [DeltaBatch], in table: CatalogObject) async -> [DeltaBatch] {
+        guard !table.primaryKey.isEmpty else { return rows }
+        let kept = Self.lastByKey(rows, key: table.primaryKey, types: table.columns.map(\.type))
+        return Self.negated(await storedRows(table.id, withKeysOf: kept, key: table.primaryKey)) + kept
+    }
+
+    /// Makes a transaction's inserted rows part of one epoch; they are visible when this returns.
+    ///
+    /// One transaction commits at a time, so that the rows it replaces are still those it saw.
+    /// - Throws: 42P01 when a table was dropped meanwhile; then nothing is stored.
+    package func commit(_ writes: [ObjectID: [DeltaBatch]]) async throws(SQLError) {
+        await commits.lock()
+        defer { commits.unlock() }
+        var deltas: [(table: ObjectID, batches: [DeltaBatch])] = []
+        for (id, rows) in writes.sorted(by: { $0.key < $1.key }) {
+            guard let table = catalog.object(id) else { throw SQLError(.undefinedTable, "a table of this transaction was dropped") }
+            let delta = Consolidate.consolidate(await delta(of: rows, in: table))
+            if !delta.isEmpty { deltas.append((id, delta)) }
         }
-        let key = insert.table.primaryKey
-        let kept = Self.lastByKey(rows, key: key, types: insert.table.columns.map(\.type))
-        let replaced = await storedRows(insert.table.id, withKeysOf: kept, key: key)
-        let pending = Consolidate.consolidate(replaced + (session.uncommitted[insert.table.id] ?? []))
-        let old = Self.rows(of: pending, withKeysOf: kept, key: key)
-        return TableDelta(table: insert.table.id, batches: Self.negated(old) + kept, insertedCount: count, inserted: kept)
-    }
-
-    /// Makes deltas part of one epoch; they are visible when this returns.
-    package func commit(_ deltas: [ObjectID: [DeltaBatch]]) async {
-        let rows = deltas.mapValues(Consolidate.consolidate).filter { !$0.value.isEmpty }
-        guard !rows.isEmpty else { return }
-        _ = await conductor.inject(rows.map { ($0.key, $0.value) })
-    }
-
-    /// The lock of a table: statements that write it go one after another.
-    package func tableLock(_ id: ObjectID) -> TableLock {
-        if let lock = tableLocks[id] { return TableLock(lock: lock) }
-        let lock = AsyncLock()
-        tableLocks[id] = lock
-        return TableLock(lock: lock)
+        if !deltas.isEmpty { _ = await conductor.inject(deltas) }
     }
 
     /// Rows already stored under the keys of `rows`.
@@ -103,20 +99,6 @@ extension Engine {
         return builder.take()
     }
 
-    /// The rows of `batches` whose key some row of `wanted` has.
-    private static func rows(of batches: [DeltaBatch], withKeysOf wanted: [DeltaBatch], key: [Int]) -> [DeltaBatch] {
-        guard let types = (wanted.first ?? batches.first)?.columns.map(\.type) else { return [] }
-        let index = KeyIndex(types: key.map { types[$0] })
-        for batch in wanted { _ = index.groups(of: batch, key: key) }
-        let known = index.count
-        var builder = BatchBuilder(types)
-        for batch in batches {
-            let groups = index.groups(of: batch, key: key)
-            for row in 0..<batch.count where groups[row] < known { builder.append(batch.columns, row: row, weight: batch.weight(row)) }
-        }
-        return builder.take()
-    }
-
     private static func negated(_ batches: [DeltaBatch]) -> [DeltaBatch] {
         batches.map { batch in
             let weights = Weights(count: batch.count)
@@ -133,11 +115,8 @@ extension Engine {
 /// Numbers distinct keys in the order they are first seen.
 private final class KeyIndex {
     private let table: StateTable
-    private var seen = 0
 
     init(types: [SQLType]) { table = StateTable(columns: types, payloadBytes: 8) }
-
-    var count: Int { table.count }
 
     func groups(of batch: DeltaBatch, key: [Int]) -> [Int] {
         var groups: [Int] = []
@@ -160,11 +139,4 @@ private final class KeyIndex {
         }
         return groups
     }
-}
-
-/// Held while a statement evaluates and commits its write.
-package struct TableLock: Sendable {
-    let lock: AsyncLock
-    package func acquire() async { await lock.lock() }
-    package func release() { lock.unlock() }
 }

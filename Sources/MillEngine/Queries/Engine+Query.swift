@@ -37,11 +37,13 @@ extension Engine {
         guard !stored.isEmpty || !sourceIDs.isEmpty else { return run }
         let (record, tables) = await conductor.snapshots(Array(stored.keys))
         for (id, relation) in stored {
-            guard let parts = tables[id], parts.count == options.workerCount, let width = catalog.object(id)?.columns.count else {
+            guard let parts = tables[id], parts.count == options.workerCount, let object = catalog.object(id) else {
                 throw SQLError(.undefinedTable, "relation \"\(relation.name)\" does not exist")
             }
-            run.relations[id] =
-                parts.flatMap { $0.batches(columns: Array(0..<width), weightOffset: MaterializeOperator.weightOffset) } + (session.uncommitted[id] ?? [])
+            let columns = Array(object.columns.indices)
+            var rows = parts.flatMap { $0.batches(columns: columns, weightOffset: MaterializeOperator.weightOffset) }
+            if let writes = session.uncommitted[id] { rows += await delta(of: writes, in: object) }
+            run.relations[id] = rows
         }
         for id in sourceIDs {
             guard let definition = sources.definition(id) else { throw SQLError(.undefinedTable, "source \(id) does not exist") }

@@ -14,7 +14,7 @@ package import MillPlan
 package struct StreamPlanner {
     /// What is known of a table's or materialized view's rows, in the relation's own column numbers: the properties of the
     /// root of its stream plan. For a table: its primary key, not append-only, by the hash of that key.
-    package typealias RelationProperties = (ObjectID) -> StreamProperties
+    package typealias RelationProperties = @Sendable (ObjectID) -> StreamProperties
 
     private let relationProperties: RelationProperties
     private var builder = StreamPlanBuilder()
@@ -52,7 +52,8 @@ package struct StreamPlanner {
     package static func planQuery(_ query: BoundQuery, relationProperties: @escaping RelationProperties) -> StreamPlan {
         var planner = StreamPlanner(relationProperties: relationProperties)
         let input = planner.lower(query.plan)
-        return planner.builder.finished(.result, planner.builder.gathering(input), schema: query.plan.schema)
+        let gathered = planner.builder.gathering(input)
+        return planner.builder.finished(.result, gathered, schema: query.plan.schema)
     }
 
     private static func refuseSystemRelations(_ plan: LogicalPlan) throws(SQLError) {

@@ -40,4 +40,10 @@ package struct ParsedStatement: Hashable, Sendable {
     package var span: SourceSpan
     /// The text of `span`.
     package var text: String
+
+    package init(statement: Statement, span: SourceSpan, text: String) {
+        self.statement = statement
+        self.span = span
+        self.text = text
+    }
 }

@@ -22,6 +22,8 @@ final class DistinctFilter {
 
     var byteCount: Int { table.byteCount }
 
+    func checkInvariants() -> [String] { table.checkInvariants() }
+
     /// Replaces each row's weight by the change in its value's presence: +1, -1 or 0. NULL values keep weight 0.
     func apply(_ groups: GroupRows, values: Column, weights: UnsafeMutablePointer<Int64>) {
         let groupColumn = Column(.int64, uninitialized: groups.count)

@@ -271,6 +271,16 @@ package final class HashAggregateOperator: Operator {
         }
     }
 
+    package func checkInvariants() -> [String] {
+        var broken = table.checkInvariants()
+        table.forEachRow { number in
+            let weight = table.payload(number).load(fromByteOffset: Self.weightOffset, as: Int64.self)
+            if weight <= 0 { broken.append("group \(number) has the weight \(weight)") }
+        }
+        if !touched.isEmpty { broken.append("\(touched.count) groups are still marked as touched") }
+        return broken + calls.compactMap(\.distinct).flatMap { $0.checkInvariants() }
+    }
+
     package var stateByteCount: Int {
         table.byteCount + savedCapacity * payloadBytes + calls.reduce(0) { $0 + $1.accumulator.outsideByteCount + ($1.distinct?.byteCount ?? 0) }
     }

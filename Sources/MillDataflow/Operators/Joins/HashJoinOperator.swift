@@ -213,5 +213,7 @@ package final class HashJoinOperator: Operator {
         for side in sides { side.removeEmptied() }
     }
 
+    package func checkInvariants() -> [String] { sides.flatMap { $0.checkInvariants() } }
+
     package var stateByteCount: Int { sides.reduce(0) { $0 + $1.byteCount } }
 }

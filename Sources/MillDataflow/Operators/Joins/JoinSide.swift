@@ -131,6 +131,32 @@ final class JoinSide {
         (rows.payload(number) + Self.matchesOffset).assumingMemoryBound(to: Int64.self)
     }
 
+    /// Both tables, and that the chains of all keys hold exactly the rows that have a whole key.
+    func checkInvariants() -> [String] {
+        var broken = rows.checkInvariants() + keys.checkInvariants()
+        var linked = 0
+        keys.forEachRow { key in
+            var place = keys.payload(key).load(as: UInt32.self)
+            if place == 0 { broken.append("key \(key) has no row") }
+            var previous: UInt32 = 0
+            while place != 0, linked <= rows.count {
+                linked += 1
+                let row = rows.payload(place - 1)
+                if row.load(fromByteOffset: Self.previousOffset, as: UInt32.self) != previous { broken.append("row \(place - 1) has another before it") }
+                if row.load(fromByteOffset: Self.keyOffset, as: UInt32.self) != key + 1 { broken.append("row \(place - 1) is under another key") }
+                previous = place
+                place = row.load(fromByteOffset: Self.nextOffset, as: UInt32.self)
+            }
+        }
+        var keyed = 0
+        rows.forEachRow { number in
+            if rows.payload(number).load(fromByteOffset: Self.keyOffset, as: UInt32.self) != 0 { keyed += 1 }
+            if weight(number) <= 0 { broken.append("row \(number) has the weight \(weight(number))") }
+        }
+        if linked != keyed { broken.append("\(linked) linked rows, \(keyed) rows with a key") }
+        return broken
+    }
+
     /// At the end of an epoch: frees the rows whose weight is 0, and keys without rows.
     func removeEmptied() {
         for number in emptied {

@@ -1,0 +1,135 @@
+package import MillBase
+import MillColumnar
+import MillExpr
+package import MillPlan
+
+/// A stream plan's meaning, computed the slow and plain way: whole relations as arrays of rows, one operation after another.
+///
+/// The laws compare running circuits with it, so it shares no code with operators: dictionaries and sorting in place of state,
+/// rows in place of columns, a row that is there three times is three rows in place of weights.
+package struct ReferencePlan {
+    private let plan: StreamPlan
+    private let relations: [ObjectID: [ReferenceRow]]
+
+    /// - Parameter relations: the rows of every source, table and view that the plan reads.
+    package static func evaluate(_ plan: StreamPlan, _ relations: [ObjectID: [ReferenceRow]]) -> [ReferenceRow] {
+        let reference = ReferencePlan(plan: plan, relations: relations)
+        var results: [[ReferenceRow]] = []
+        for node in plan.nodes { results.append(reference.apply(node, node.inputs.map { results[$0.number] })) }
+        return results[plan.root.number]
+    }
+
+    package static func counts(_ rows: [ReferenceRow]) -> ReferenceCounts {
+        rows.reduce(into: [:]) { counts, row in counts[row, default: 0] += 1 }
+    }
+
+    private func apply(_ node: StreamNode, _ inputs: [[ReferenceRow]]) -> [ReferenceRow] {
+        switch node.operation {
+        case .source(let relation, let columns), .relation(let relation, let columns):
+            return (relations[relation.id] ?? []).map { row in columns.map { row[$0] } }
+        case .values(let rows): return rows.map { row in row.map { ReferenceValue($0) } }
+        case .filter(let predicate): return inputs[0].filter { ReferenceExpression.evaluate(predicate, $0).isTrue }
+        case .project(let expressions): return inputs[0].map { row in expressions.map { ReferenceExpression.evaluate($0, row) } }
+        case .timeWindow(let window): return inputs[0].flatMap { windows(of: $0, window) }
+        case .exchange, .materialize, .result: return inputs[0]
+        case .aggregate(let keys, let calls): return aggregate(inputs[0], keys, calls, schema(node.inputs[0]))
+        case .join(let kind, let leftKeys, let rightKeys, let residual):
+            return Join(
+                kind: kind, residual: residual, leftWidth: schema(node.inputs[0]).count, rightWidth: schema(node.inputs[1]).count
+            ).rows(inputs[0], inputs[1], leftKeys, rightKeys)
+        case .union: return inputs.flatMap { $0 }
+        case .topN(let order, let limit, let offset):
+            let sorted = inputs[0].sorted { precedes($0, $1, order) }
+            return Array(sorted.dropFirst(offset).prefix(limit ?? .max))
+        }
+    }
+
+    private func schema(_ index: NodeIndex) -> Schema { plan[index].schema }
+
+    // MARK: Order
+
+    /// The keys, then every other column ascending with NULL last, so that the order is total.
+    private func precedes(_ a: ReferenceRow, _ b: ReferenceRow, _ order: [SortKey]) -> Bool {
+        let rest = a.indices.filter { index in !order.contains { $0.column == index } }
+        let all = order + rest.map { SortKey(column: $0, descending: false, nullsFirst: false) }
+        for key in all {
+            let (left, right) = (a[key.column], b[key.column])
+            if left == right { continue }
+            if left.isNull { return key.nullsFirst }
+            if right.isNull { return !key.nullsFirst }
+            return ReferenceValue.isLess(left, right) != key.descending
+        }
+        return false
+    }
+
+    // MARK: Time windows
+
+    /// Every window [s, s + size) with s = offset + n * slide that holds the row's time.
+    private func windows(of row: ReferenceRow, _ window: TimeWindow) -> [ReferenceRow] {
+        guard case .integer(let number) = row[window.timeColumn] else { return [row + [.null, .null]] }
+        let isDate = plan.nodes.contains { node in
+            if case .timeWindow(window) = node.operation { return plan[node.inputs[0]].schema[window.timeColumn].type == .date }
+            return false
+        }
+        let time = Int128(number) * (isDate ? 86_400_000_000 : 1)
+        let bound = Int128(Int64.max / 4)
+        guard time > -bound, time < bound else { return [row + [.null, .null]] }
+        let (size, slide, offset) = (Int128(window.sizeMicros), Int128(window.slideMicros), Int128(window.offsetMicros))
+        // Far enough before the time, then every start in turn.
+        var start = (time - offset) / slide * slide + offset - (size / slide + 2) * slide
+        var result: [ReferenceRow] = []
+        while start <= time {
+            if time < start + size { result.append(row + [.integer(Int64(start)), .integer(Int64(start + size))]) }
+            start += slide
+        }
+        return result
+    }
+
+    // MARK: Aggregates
+
+    private func aggregate(_ rows: [ReferenceRow], _ keys: [Int], _ calls: [AggregateCall], _ schema: Schema) -> [ReferenceRow] {
+        var groups: [ReferenceRow: [ReferenceRow]] = [:]
+        for row in rows { groups[keys.map { row[$0] }, default: []].append(row) }
+        if keys.isEmpty, groups.isEmpty { groups[[]] = [] }
+        return groups.map { key, rows in key + calls.map { ReferenceAggregate.value($0, rows) } }
+    }
+}
+
+/// Joins by looking at every pair.
+private struct Join {
+    let kind: JoinKind
+    let residual: BoundExpression?
+    let leftWidth: Int
+    let rightWidth: Int
+
+    func rows(_ left: [ReferenceRow], _ right: [ReferenceRow], _ leftKeys: [Int], _ rightKeys: [Int]) -> [ReferenceRow] {
+        var result: [ReferenceRow] = []
+        var rightMatched = Set<Int>()
+        // Only spares the comparison of keys: the rows of one key are still all looked at.
+        var places: [ReferenceRow: [Int]] = [:]
+        for (index, row) in right.enumerated() { places[rightKeys.map { row[$0] }, default: []].append(index) }
+        for row in left {
+            let key = leftKeys.map { row[$0] }
+            var isMatched = false
+            for place in key.contains(.null) ? [] : places[key] ?? [] {
+                let pair = row + right[place]
+                if let residual, !ReferenceExpression.evaluate(residual, pair).isTrue { continue }
+                isMatched = true
+                rightMatched.insert(place)
+                if kind != .semi, kind != .anti { result.append(pair) }
+            }
+            switch kind {
+            case .left, .full: if !isMatched { result.append(row + Array(repeating: .null, count: rightWidth)) }
+            case .semi: if isMatched { result.append(row) }
+            case .anti: if !isMatched { result.append(row) }
+            case .inner, .right: break
+            }
+        }
+        if kind == .right || kind == .full {
+            for (place, row) in right.enumerated() where !rightMatched.contains(place) {
+                result.append(Array(repeating: .null, count: leftWidth) + row)
+            }
+        }
+        return result
+    }
+}
