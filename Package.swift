@@ -31,14 +31,14 @@ let modules: [Module] = [
     Module(name: "MillIO", uses: ["MillBase"]),
     Module(name: "MillSQL", uses: ["MillBase"]),
     Module(name: "MillPgWire", uses: ["MillBase"]),
-    Module(name: "MillKafkaWire", uses: ["MillBase", "CZstd", "CLZ4", "CSnappy", "CZlib"]),
+    Module(name: "MillKafkaWire", uses: ["MillBase", "CChecksum", "CZstd", "CLZ4", "CSnappy", "CZlib"]),
     // L3
-    Module(name: "MillText", uses: ["MillBase", "MillColumnar", "CJSONDecode"]),
+    Module(name: "MillConnectorKit", uses: ["MillBase", "MillColumnar", "MillIO"]),
+    Module(name: "MillText", uses: ["MillBase", "MillColumnar", "MillConnectorKit", "CJSONDecode"]),
     Module(name: "MillExpr", uses: ["MillBase", "MillColumnar"]),
     Module(name: "MillState", uses: ["MillBase", "MillColumnar"]),
     Module(name: "MillLog", uses: ["MillBase", "MillIO", "MillKafkaWire"]),
     // L4
-    Module(name: "MillConnectorKit", uses: ["MillBase", "MillColumnar", "MillIO"]),
     Module(name: "MillPlan", uses: ["MillBase", "MillColumnar", "MillExpr"]),
     Module(name: "MillCatalog", uses: ["MillBase", "MillColumnar", "MillPlan"]),
     Module(name: "MillTemplate", uses: ["MillBase"], packages: [("Yams", "Yams")]),
@@ -52,15 +52,15 @@ let modules: [Module] = [
         name: "MillEngine",
         uses: [
             "MillBase", "MillColumnar", "MillIO", "MillSQL", "MillExpr", "MillState", "MillLog", "MillConnectorKit", "MillPlan", "MillCatalog",
-            "MillBinder", "MillOptimizer", "MillDataflow", "MillConnectors",
+            "MillBinder", "MillOptimizer", "MillDataflow", "MillText", "MillConnectors",
         ]),
     // L7
-    Module(name: "MillPgServer", uses: ["MillBase", "MillColumnar", "MillPgWire"], packages: nio + log),
+    Module(name: "MillPgServer", uses: ["MillBase", "MillColumnar", "MillPgWire", "MillSQL", "MillEngine"], packages: nio + log),
     Module(name: "MillKafkaServer", uses: ["MillBase", "MillIO", "MillKafkaWire", "MillLog"], packages: nio + log),
     Module(
         name: "MillBench",
         uses: ["MillBase", "MillColumnar", "MillIO", "MillText", "MillConnectorKit", "MillDataflow", "MillEngine", "CJSONDecode"]),
-    Module(name: "MillTestKit", uses: ["MillBase", "MillColumnar", "MillIO", "MillExpr", "MillState", "MillPlan", "MillDataflow"], tests: false),
+    Module(name: "MillTestKit", uses: ["MillBase", "MillColumnar", "MillIO", "MillSQL", "MillExpr", "MillState", "MillPlan", "MillDataflow"], tests: false),
 ]
 
 /// Tests may use MillTestKit and everything their module uses; a few need more.
@@ -69,6 +69,9 @@ let testExtras: [String: [String]] = [
     "MillLog": [],
     "MillDataflow": [],
 ]
+
+/// Files beside a module's tests that are read, not built.
+let testData: [String: [String]] = ["MillPgServer": ["psql-15-catalog-queries.sql"]]
 
 let executable = Module(
     name: "millrace",
@@ -81,6 +84,7 @@ let systemLibraries: [String: Target] = [
     "CLZ4": .systemLibrary(name: "CLZ4", pkgConfig: "liblz4", providers: [.apt(["liblz4-dev"])]),
     "CSnappy": .systemLibrary(name: "CSnappy", pkgConfig: "snappy", providers: [.apt(["libsnappy-dev"])]),
     "CZlib": .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+    "CChecksum": .target(name: "CChecksum", cSettings: [.unsafeFlags(["-O3"])]),
     "CJSONDecode": .target(name: "CJSONDecode", cxxSettings: [.unsafeFlags(["-O3"])], linkerSettings: [.linkedLibrary("simdjson")]),
 ]
 
@@ -129,6 +133,7 @@ for module in modules where wanted.contains(module.name) {
                 name: "\(module.name)Tests",
                 dependencies: testUses(module).filter { seen.insert($0).inserted }.map { .byName(name: $0) }
                     + module.packages.map { .product(name: $0.product, package: $0.package) },
+                exclude: testData[module.name] ?? [],
                 swiftSettings: strict))
     }
 }

@@ -1,11 +1,14 @@
+import MillBase
+
 /// Batches written as text, for tests: one line says what a test means better than ten lines of builders.
 ///
 ///     id:int name:text; +1 1 ada; -1 2 'bob smith'; +1 3 null
 ///
 /// First the columns as name:type, then a row per part: its weight and its values. Types are int, bigint, smallint, bool,
-/// double, real, numeric, numeric(p,s), text, ts, tstz, date, interval, time, bytea and jsonb. Values: `null` in any type; dates, times
-/// and timestamps as integers in the column's unit; an interval as months/days/micros; bytea as `\x0aff`; strings bare, or in
-/// quotes (doubled inside) when they are empty, hold a space, a quote or a semicolon, or read as null.
+/// double, real, numeric, numeric(p,s), text, ts, tstz, date, interval, time, bytea and jsonb. Values: `null` in any type;
+/// dates, times and timestamps as integers in the column's unit, an interval as months/days/micros; in quotes these four as
+/// SQL text too ('2026-01-01 10:00'); bytea as `\x0aff`; strings bare, or in quotes (doubled inside) when they are empty, hold
+/// a space, a quote or a semicolon, or read as null. Printing gives the integer forms: a difference of a unit stays visible.
 extension DeltaBatch {
     /// The batch that `text` draws. A text that is not well-formed is a mistake in the test and stops it.
     package static func drawn(_ text: String) -> DeltaBatch {
@@ -117,6 +120,13 @@ private enum DrawnText {
 
     static func scalar(_ word: Word, _ type: SQLType) -> Scalar {
         if !word.isQuoted && word.text == "null" { return .null }
+        if word.isQuoted, isTemporal(type) {
+            do throws(SQLError) {
+                return try TextInput.scalar(word.text, as: type)
+            } catch {
+                preconditionFailure("\(word.text) is not a drawn value: \(error)")
+            }
+        }
         let value: Scalar? =
             switch type.physical {
             case .bool8: ["t": true, "true": true, "f": false, "false": false][word.text].map(Scalar.boolean)
@@ -131,6 +141,13 @@ private enum DrawnText {
             }
         guard let value else { preconditionFailure("\(word.text) is not a drawn value of type \(name(type))") }
         return value
+    }
+
+    private static func isTemporal(_ type: SQLType) -> Bool {
+        switch type {
+        case .date, .time, .timestamp, .timestamptz, .interval: true
+        default: false
+        }
     }
 
     static func print(_ scalar: Scalar, _ type: SQLType) -> String {

@@ -70,6 +70,7 @@ extension OrderedTable {
                 precondition(page.head(index) == KeyHead.load(UnsafeRawBufferPointer(rebasing: key[skip...])), "a head is its key's")
             }
             precondition(bytes + page.garbage == page.pageBytes - page.heapStart, "a heap is records and garbage")
+            precondition(page.hasTrueHints, "a hint is the head of its entry")
             precondition(page.contiguousRoom >= 0, "slots and heap do not meet")
         }
     }

@@ -21,7 +21,7 @@ import MillColumnar
 /// One writer, which is also the only reader: pointers given out hold until the next mutation, and a scan's body must not
 /// change the table. Nothing here is durable by itself.
 package final class OrderedTable {
-    /// Bytes of a page, a power of two from 512 (tests) to 32 KiB.
+    /// Bytes of a page, a power of two from 1 KiB (tests) to 32 KiB.
     package let pageBytes: Int
     /// Bytes of a payload, rounded up to 8; payloads are aligned to 8 and start as zeros.
     package let payloadBytes: Int
@@ -33,6 +33,7 @@ package final class OrderedTable {
     var pagesCapacity = 64
     var pagesUsed = 0
     var freePages: [UInt32] = []
+    private var arena: OrderedArena
     /// Bytes of keys held outside pages.
     var overflowBytes = 0
     /// A page to build a new layout in.
@@ -45,30 +46,30 @@ package final class OrderedTable {
     static let depthMax = 24
 
     package init(payloadBytes: Int, pageBytes: Int = 16 << 10) {
-        precondition(pageBytes >= 512 && pageBytes <= 32 << 10 && pageBytes & (pageBytes - 1) == 0, "a page is 512 B to 32 KiB")
+        precondition(pageBytes >= 1024 && pageBytes <= 32 << 10 && pageBytes & (pageBytes - 1) == 0, "a page is 1 KiB to 32 KiB")
         self.pageBytes = pageBytes
         self.payloadBytes = (payloadBytes + 7) & ~7
         precondition(payloadBytes >= 0 && self.payloadBytes <= pageBytes / 16, "a payload takes a sixteenth of a page at most")
         pages = .allocate(capacity: pagesCapacity)
+        arena = OrderedArena(pageBytes: pageBytes)
         scratch = OrderedPage(.allocate(byteCount: pageBytes, alignment: 64))
         root = makePage(level: 0)
     }
 
     deinit {
         for number in 0..<pagesUsed {
-            guard let base = pages[number] else { continue }
-            freeLongKeys(OrderedPage(base))
-            base.deallocate()
+            if let base = pages[number] { freeLongKeys(OrderedPage(base)) }
         }
         pages.deallocate()
         scratch.base.deallocate()
+        path.steps.deallocate()
     }
 
     /// Pages in use.
     package var pageCount: Int { pagesUsed - freePages.count }
 
-    /// Memory held: pages, keys outside pages, the page table.
-    package var byteCount: Int { pageCount * pageBytes + overflowBytes + pagesCapacity * 8 }
+    /// Memory held: pages in use and kept for use, keys outside pages, the page table.
+    package var byteCount: Int { arena.byteCount + overflowBytes + pagesCapacity * 8 }
 
     // MARK: One key
 
@@ -133,14 +134,12 @@ package final class OrderedTable {
         return before - count
     }
 
-    /// Removes everything and gives the pages back.
+    /// Removes everything and gives the memory back.
     package func removeAll() {
         for number in 0..<pagesUsed {
-            if let base = pages[number] {
-                freeLongKeys(OrderedPage(base))
-                base.deallocate()
-            }
+            if let base = pages[number] { freeLongKeys(OrderedPage(base)) }
         }
+        arena = OrderedArena(pageBytes: pageBytes)
         pagesUsed = 0
         freePages = []
         count = 0
@@ -160,14 +159,14 @@ package final class OrderedTable {
             number = UInt32(pagesUsed)
             pagesUsed += 1
         }
-        let base = UnsafeMutableRawPointer.allocate(byteCount: pageBytes, alignment: 64)
+        let base = arena.take()
         pages[Int(number)] = base
         OrderedPage(base).format(level: level, payloadBytes: level == 0 ? payloadBytes : Self.childBytes, pageBytes: pageBytes)
         return number
     }
 
     func freePage(_ number: UInt32) {
-        pages[Int(number)]?.deallocate()
+        if let base = pages[Int(number)] { arena.giveBack(base) }
         pages[Int(number)] = nil
         freePages.append(number)
     }
@@ -205,7 +204,8 @@ package final class OrderedTable {
     /// Page numbers from the root to a leaf, and in each inner page the entry taken.
     struct Path {
         var count = 0
-        var steps: [(page: UInt32, index: Int)] = Array(repeating: (0, 0), count: OrderedTable.depthMax)
+        /// `depthMax` steps; freed with the table.
+        let steps: UnsafeMutablePointer<(page: UInt32, index: Int)> = .allocate(capacity: OrderedTable.depthMax)
     }
 
     /// The leaf where `key` is or belongs; leaves the way in `path`.
@@ -213,14 +213,15 @@ package final class OrderedTable {
         var number = root
         var page = page(root)
         var depth = 0
+        let steps = path.steps
         while !page.isLeaf {
             let index = page.childIndex(key)
-            path.steps[depth] = (number, index)
+            steps[depth] = (number, index)
             depth &+= 1
             number = page.child(index)
             page = self.page(number)
         }
-        path.steps[depth] = (number, 0)
+        steps[depth] = (number, 0)
         path.count = depth &+ 1
         return page
     }

@@ -17,8 +17,16 @@ struct DeltaBatchDrawnTests {
         #expect(DeltaBatch.drawn("a:int").count == 0)
     }
 
+    @Test func timesMayBeWrittenAsSQLText() {
+        let batch = DeltaBatch.drawn(
+            "d:date t:time s:ts z:tstz i:interval; +1 '1970-01-02' '00:00:01' '1970-01-01 00:00:00.5' '1970-01-01 01:00:00+01' '1 day'"
+        )
+        #expect(batch.drawn == "a:date b:time c:ts d:tstz e:interval; +1 1 1000000 500000 0 0/1/0")
+    }
+
     @Test func printingInvertsDrawing() {
-        let text = "a:smallint b:bigint c:bool d:double e:real f:numeric g:ts h:date i:interval j:bytea k:jsonb l:text m:numeric(10,2) n:time o:tstz; "
+        let text =
+            "a:smallint b:bigint c:bool d:double e:real f:numeric g:ts h:date i:interval j:bytea k:jsonb l:text m:numeric(10,2) n:time o:tstz; "
             + #"+2 -1 5 true 1.5 -0.25 -0.05 7 8 1/-2/3 \x00ff '{"a": 1}' '' 12.50 9 10; "#
             + #"-1 null null null nan inf nan null null null null null 'null' null null null"#
         #expect(DeltaBatch.drawn(text).drawn == text)

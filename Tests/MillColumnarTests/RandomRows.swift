@@ -38,7 +38,8 @@ struct RandomRows: RandomNumberGenerator {
         case .int16: .int(integer(Int16.self, few))
         case .int32: .int(integer(Int32.self, few))
         case .int64: .int(integer(Int64.self, few))
-        case .float32: .float(Double(Float(float(few, extremes: [Double(Float.greatestFiniteMagnitude), Double(Float.leastNonzeroMagnitude)]))))
+        case .float32:
+            .float(Double(Float(float(few, extremes: [Double(Float.greatestFiniteMagnitude), Double(Float.leastNonzeroMagnitude)]))))
         case .float64: .float(float(few, extremes: [.greatestFiniteMagnitude, .leastNonzeroMagnitude]))
         case .decimal: .decimal(decimal(few))
         case .interval: .interval(interval())

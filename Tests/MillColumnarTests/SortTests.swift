@@ -31,6 +31,14 @@ struct SortTests {
         }
     }
 
+    @Test func sortingAcrossManyBatchesKeepsLongStringsNullsAndWeights() {
+        let batches = (0..<100).map { DeltaBatch.drawn("a:int b:text; +2 \(99 - $0) a_string_that_is_long_\($0); -1 \(199 - $0) null") }
+        let sorted = RowSort.sorted(batches, by: [ColumnOrder(0)])
+        let lines = (0..<100).map { "+2 \($0) a_string_that_is_long_\(99 - $0)" } + (100..<200).map { "-1 \($0) null" }
+        #expect(sorted.map(\.drawn) == [(["a:int b:text"] + lines).joined(separator: "; ")])
+        #expect(sorted[0].columns[1].heaps.count == 1)
+    }
+
     private func compare(_ batches: [DeltaBatch], _ a: RowReference, _ b: RowReference, _ order: [ColumnOrder]) -> Int {
         for key in order {
             let left = batches[Int(a.batch)].columns[key.column]

@@ -10,9 +10,13 @@ package struct BatchBuilder: ~Copyable {
     private let rowsMax: Int
     private var columns: [ColumnBuilder] = []
     private var count = 0
+    /// Rows for which every column has room.
+    private var capacity = 0
     private var weights: Weights?
     private var finished: [DeltaBatch] = []
 
+    /// Columns start with room for so many rows.
+    private static let capacityMin = 64
     /// A source with fewer rows is copied rather than passed on as it is.
     private static let passedOnRowsMin = 1024
 
@@ -28,13 +32,17 @@ package struct BatchBuilder: ~Copyable {
     /// Whether `take` would give nothing.
     package var isEmpty: Bool { count == 0 && finished.isEmpty }
 
-    /// Appends the rows at `rows`, with their weights.
-    package mutating func append(_ batch: DeltaBatch, rows: UnsafePointer<UInt32>, count total: Int) {
+    /// Appends the rows at `rows`, with `newWeights` (one per entry of `rows`) in place of their own when given.
+    package mutating func append(
+        _ batch: DeltaBatch, rows: UnsafePointer<UInt32>, count total: Int, weights newWeights: UnsafePointer<Int64>? = nil
+    ) {
         var done = 0
         while done < total {
             let step = prepare(total - done)
             for index in columns.indices { columns[index].append(batch.columns[index], rows + done, step, at: count) }
-            if let source = batch.weights {
+            if let newWeights {
+                for index in 0..<step { setWeight(newWeights[done + index], at: count + index) }
+            } else if let source = batch.weights {
                 for index in 0..<step { setWeight(source.values[Int(rows[done + index])], at: count + index) }
             }
             advance(step)
@@ -80,7 +88,7 @@ package struct BatchBuilder: ~Copyable {
     package mutating func append(_ source: [Column], row: Int, weight: Int64) {
         precondition(source.count == types.count, "a row has the builder's columns")
         _ = prepare(1)
-        for index in columns.indices { columns[index].append(source[index], from: row, 1, at: count) }
+        for index in columns.indices { columns[index].append(source[index], row: row, at: count) }
         setWeight(weight, at: count)
         advance(1)
     }
@@ -104,7 +112,10 @@ package struct BatchBuilder: ~Copyable {
     private mutating func prepare(_ wanted: Int) -> Int {
         if columns.isEmpty { columns = types.map(ColumnBuilder.init) }
         let step = min(wanted, rowsMax - count)
-        for index in columns.indices { columns[index].reserve(count + step, filled: count, rowsMax: rowsMax) }
+        if count + step > capacity {
+            capacity = min(rowsMax, max(count + step, capacity * 4, Self.capacityMin))
+            for index in columns.indices { columns[index].grow(to: capacity, filled: count) }
+        }
         return step
     }
 
@@ -136,11 +147,12 @@ package struct BatchBuilder: ~Copyable {
         columns = []
         weights = nil
         count = 0
+        capacity = 0
     }
 }
 
 /// One column of a builder: starts small, so that an epoch of few rows costs little, and grows to the batch's limit.
-private struct ColumnBuilder {
+struct ColumnBuilder {
     private let type: SQLType
     private var column: Column
     /// The source whose heaps were kept last.
@@ -149,8 +161,7 @@ private struct ColumnBuilder {
 
     /// Heaps of other batches that a column keeps at most; beyond, long strings are copied: a batch of a few rows from each
     /// of many sources must not hold all their memory.
-    private static let heapsMax = 64
-    private static let rowsMin = 64
+    static let heapsMax = 64
 
     init(_ type: SQLType) {
         self.type = type
@@ -163,9 +174,7 @@ private struct ColumnBuilder {
         return column
     }
 
-    mutating func reserve(_ needed: Int, filled: Int, rowsMax: Int) {
-        guard needed > column.capacity else { return }
-        let capacity = min(rowsMax, max(needed, column.capacity * 4, Self.rowsMin))
+    mutating func grow(to capacity: Int, filled: Int) {
         let larger = Column(type, capacity: capacity)
         let stride = type.physical.stride
         larger.data.copyMemory(from: column.data, byteCount: filled * stride)
@@ -197,6 +206,22 @@ private struct ColumnBuilder {
             Bitmap.fill(to, start, count)
         }
         if type.physical == .string { shareStrings(source, count, at: start) }
+    }
+
+    mutating func append(_ source: Column, row: Int, at target: Int) {
+        precondition(source.type.physical == type.physical, "a column keeps its type")
+        switch type.physical.stride {
+        case 1: column.values(UInt8.self)[target] = source.values(UInt8.self)[row]
+        case 2: column.values(UInt16.self)[target] = source.values(UInt16.self)[row]
+        case 4: column.values(UInt32.self)[target] = source.values(UInt32.self)[row]
+        case 8: column.values(UInt64.self)[target] = source.values(UInt64.self)[row]
+        case 16: column.values(StringView.self)[target] = source.values(StringView.self)[row]
+        default: column.values(Decimal.self)[target] = source.values(Decimal.self)[row]
+        }
+        if source.validity != nil || column.validity != nil {
+            Bitmap.set(column.ensureValidity(), target, source.isNull(row) ? 0 : 1)
+        }
+        if type.physical == .string && !source.values(StringView.self)[row].isInline { shareStrings(source, 1, at: target) }
     }
 
     mutating func append(_ source: Column, from row: Int, _ count: Int, at start: Int) {

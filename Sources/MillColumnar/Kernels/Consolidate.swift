@@ -16,8 +16,21 @@ package enum Consolidate {
         for index in batches.indices { table.add(index) }
         if table.entries.count == total && table.entries.allSatisfy({ $0.weight != 0 }) { return batches }
         var builder = BatchBuilder(first.columns.map(\.type))
-        for entry in table.entries where entry.weight != 0 {
-            builder.append(batches[Int(entry.batch)], row: Int(entry.row), weight: entry.weight)
+        // Entries are in order of batch and row: each batch's rows are copied column by column.
+        var rows: [UInt32] = []
+        var weights: [Int64] = []
+        var next = 0
+        for index in batches.indices {
+            rows.removeAll(keepingCapacity: true)
+            weights.removeAll(keepingCapacity: true)
+            while next < table.entries.count && table.entries[next].batch == UInt32(index) {
+                if table.entries[next].weight != 0 {
+                    rows.append(table.entries[next].row)
+                    weights.append(table.entries[next].weight)
+                }
+                next += 1
+            }
+            builder.append(batches[index], rows: rows, count: rows.count, weights: weights)
         }
         return builder.take()
     }

@@ -1,3 +1,5 @@
+import MillBase
+
 #if canImport(Glibc)
 import Glibc
 #else
@@ -33,7 +35,7 @@ package struct RowReference: Hashable, Sendable, BitwiseCopyable {
 ///
 /// Steps: encode every row's sort columns (`KeyEncoder`); drop the prefix that all keys share, mostly markers and sign
 /// bytes; take the next 8 bytes of each key as a number; sort (number, row) pairs, looking at the rest of the keys only where
-/// numbers tie and at the row's position where keys tie. Needs about 24 bytes a row beside the keys.
+/// numbers tie and at the row's position where keys tie. Needs about 40 bytes a row beside the keys.
 package enum RowSort {
     /// The rows of `batches` in the order of `order`; rows that compare equal keep their order of arrival.
     package static func sort(_ batches: [DeltaBatch], by order: [ColumnOrder]) -> [RowReference] {
@@ -57,10 +59,20 @@ package enum RowSort {
 
     /// The referenced rows, in that order, with their weights.
     package static func gather(_ batches: [DeltaBatch], _ rows: [RowReference]) -> [DeltaBatch] {
-        guard let first = batches.first else { return [] }
-        var builder = BatchBuilder(first.columns.map(\.type))
-        for reference in rows { builder.append(batches[Int(reference.batch)], row: Int(reference.row)) }
-        return builder.take()
+        guard let first = batches.first, !rows.isEmpty else { return [] }
+        let starts = stride(from: 0, to: rows.count, by: Limits.batchRowsMax)
+        let chunks = starts.map { rows[$0..<min($0 + Limits.batchRowsMax, rows.count)] }
+        var columns: [[Column]] = Array(repeating: [], count: chunks.count)
+        for index in first.columns.indices {
+            let gathering = ColumnGathering(batches.map { $0.columns[index] })
+            for (chunk, rows) in chunks.enumerated() { columns[chunk].append(rows.withUnsafeBufferPointer { gathering.gather($0) }) }
+        }
+        let isPlain = batches.allSatisfy { $0.weights == nil }
+        return zip(chunks, columns).map { rows, columns in
+            guard !isPlain else { return DeltaBatch(columns: columns, count: rows.count) }
+            let weights = rows.map { batches[Int($0.batch)].weight(Int($0.row)) }
+            return DeltaBatch(columns: columns, count: rows.count, weights: weights.allSatisfy { $0 == 1 } ? nil : Weights(weights))
+        }
     }
 
     /// The positions of `keys` in ascending order, equal keys by position.

@@ -96,9 +96,9 @@ package final class Conductor: Sendable {
     // MARK: Orders
 
     /// Runs `body` on every worker's thread between two epochs, and gives the results by worker with the epoch they belong to.
-    package func onWorkers<T: Sendable>(_ body: @escaping @Sendable (WorkerCircuit) -> T) async -> (epoch: Epoch, results: [T]) {
+    package func onWorkers<T: Sendable>(_ body: @escaping @Sendable (WorkerCircuit) -> T) async -> (record: EpochRecord, results: [T]) {
         await withCheckedContinuation { continuation in
-            mailbox.send(.between { conductor in continuation.resume(returning: (conductor.published.epoch, conductor.gather(body))) })
+            mailbox.send(.between { conductor in continuation.resume(returning: (conductor.published, conductor.gather(body))) })
         }
     }
 
@@ -130,22 +130,25 @@ package final class Conductor: Sendable {
     }
 
     /// Images of stored rows, all of one epoch. A view that does not run is missing.
-    package func snapshots(_ ids: [ObjectID]) async -> (epoch: Epoch, tables: [ObjectID: [TableSnapshot]]) {
-        let (epoch, parts) = await onWorkers { circuit in
+    package func snapshots(_ ids: [ObjectID]) async -> (record: EpochRecord, tables: [ObjectID: [TableSnapshot]]) {
+        let (record, parts) = await onWorkers { circuit in
             Dictionary(uniqueKeysWithValues: ids.compactMap { id in circuit.materialized(id).map { (id, $0.table.snapshot()) } })
         }
         var tables: [ObjectID: [TableSnapshot]] = [:]
         for part in parts { for (id, snapshot) in part { tables[id, default: []].append(snapshot) } }
-        return (epoch, tables)
+        return (record, tables)
     }
 
-    /// Puts rows into a table in one epoch; returns when it is published.
-    package func inject(_ batches: [DeltaBatch], into table: ObjectID) async -> EpochRecord {
+    /// Puts rows into tables, all in one epoch; returns when it is published.
+    package func inject(_ rows: [(table: ObjectID, batches: [DeltaBatch])]) async -> EpochRecord {
         await withCheckedContinuation { continuation in
             mailbox.send(
                 .between { conductor in
                     let before = conductor.published.epoch
-                    _ = conductor.gather { circuit in if circuit.here.number == 0 { circuit.inject(batches, into: table) } }
+                    _ = conductor.gather { circuit in
+                        guard circuit.here.number == 0 else { return }
+                        for (table, batches) in rows { circuit.inject(batches, into: table) }
+                    }
                     conductor.wake()
                     conductor.mailbox.send(.await(Waiter(isMet: { $0.epoch > before }, resume: { continuation.resume(returning: $0) })))
                 })

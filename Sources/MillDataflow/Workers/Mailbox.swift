@@ -43,11 +43,11 @@ package final class Mailbox<Message: Sendable>: Sendable {
 }
 
 /// POSIX semaphore.
-final class Semaphore: @unchecked Sendable {
+package final class Semaphore: @unchecked Sendable {
     // Safe to share: sem_t is made for it, and its address is fixed for the object's life.
     private let handle: UnsafeMutablePointer<sem_t>
 
-    init() {
+    package init() {
         handle = .allocate(capacity: 1)
         sem_init(handle, 0, 0)
     }
@@ -57,9 +57,9 @@ final class Semaphore: @unchecked Sendable {
         handle.deallocate()
     }
 
-    func signal() { sem_post(handle) }
+    package func signal() { sem_post(handle) }
 
-    func wait() {
+    package func wait() {
         while sem_wait(handle) != 0, errno == EINTR {}
     }
 }

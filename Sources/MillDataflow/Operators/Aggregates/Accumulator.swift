@@ -131,8 +131,8 @@ struct SumResult {
             return
         }
         do throws(SQLError) {
-            let value = isAverage ? try sum.divided(by: Decimal(unscaled: Int128(count), scale: 0)) : sum
-            guard !value.isFinite || value.unscaled.magnitude < Decimal.powerOfTen(38).magnitude else {
+            let value = isAverage ? try Decimal.dividing(sum, Decimal(count)) : sum
+            guard !value.isFinite || value.unscaled.magnitude < Decimal.unscaledLimit.magnitude else {
                 throw SQLError(.numericValueOutOfRange, "value overflows numeric format")
             }
             column.values(Decimal.self)[row] = value

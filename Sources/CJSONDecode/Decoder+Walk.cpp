@@ -1,0 +1,196 @@
+// The walk over one record's tokens: grammar, keys, duplicate fields, and the values of fields that nobody declared.
+
+#include <cstring>
+
+#include "Decoder.hpp"
+#include "Numbers.hpp"
+#include "Strings.hpp"
+
+namespace mill {
+
+namespace {
+
+constexpr uint32_t depth_max = 1024;
+
+}  // namespace
+
+bool Decoder::walk_record(uint32_t &at, uint32_t end) {
+  uint32_t token = at;
+  if (tokens_[token] >= end) return fail(MILL_JSON_EMPTY_RECORD);
+  if (bytes_[tokens_[token]] != '{') {
+    // Not an object; whether it is JSON at all decides the reason.
+    if (!skip_value(token)) return false;
+    return fail(tokens_[token] < end ? MILL_JSON_TRAILING : MILL_JSON_NOT_OBJECT);
+  }
+  ++token;
+  if (bytes_[tokens_[token]] == '}') {
+    ++token;
+  } else {
+    for (uint32_t place = 0;; ++place) {
+      if (bytes_[tokens_[token]] != '"') return fail(MILL_JSON_MALFORMED);
+      Expectation &expected = expectations_[place < expectations_.size() ? place : expectations_.size() - 1];
+      int32_t field;
+      bool exact;
+      if (!read_key(token, expected, field, exact)) return false;
+      if (bytes_[tokens_[token + 1]] != ':') return fail(MILL_JSON_MALFORMED);
+      token += 2;
+      if (!(field >= 0 ? read_member(field, exact, token) : skip_value(token))) return false;
+      uint8_t next = bytes_[tokens_[token]];
+      ++token;
+      if (next == ',') continue;
+      if (next == '}') break;
+      return fail(MILL_JSON_MALFORMED);
+    }
+  }
+  if (tokens_[token - 1] >= end) return fail(MILL_JSON_MALFORMED);
+  if (tokens_[token] < end) return fail(MILL_JSON_TRAILING);
+  at = token;
+  return true;
+}
+
+/// The declared field of a key, -1 for none. The expected key is proven by its bytes up to the closing quote, which is all there
+/// is to prove: an expected key has no backslash and no quote.
+inline bool Decoder::read_key(uint32_t token, Expectation &expected, int32_t &field, bool &exact) {
+  const uint8_t *key = bytes_ + tokens_[token] + 1;
+  if (expected.length != 0) {
+    uint64_t difference = ((load64(key) ^ expected.low) & expected.low_mask) | ((load64(key + 8) ^ expected.high) & expected.high_mask);
+    if (difference == 0 && (expected.length <= 16 || std::memcmp(key + 16, expected.rest.data(), expected.length - 16) == 0)) {
+      field = expected.field;
+      exact = expected.exact;
+      return true;
+    }
+  }
+  uint32_t length;
+  if (!string_extent(token, length)) return false;
+  if (escapes_ && has_backslash(key, length)) {
+    if (!escapes_are_valid(key, length)) return fail(MILL_JSON_INVALID_ESCAPE);
+    // Rewritten beside the arena's live bytes and not kept. A key that is no text matches nothing.
+    uint8_t *text = arena_.reserve(length + 16);
+    uint32_t written;
+    field = -1;
+    if (unescape(key, length, text, written) != MILL_JSON_OK) return true;
+    Expectation none;
+    return find_field(text, written, none, field, exact);
+  }
+  return find_field(key, length, expected, field, exact);
+}
+
+bool Decoder::find_field(const uint8_t *key, uint32_t length, Expectation &expected, int32_t &field, bool &exact) {
+  field = -1;
+  exact = false;
+  for (size_t i = 0; i < fields_.size(); ++i) {
+    const std::string &name = fields_[i].name;
+    if (name.size() != length) continue;
+    if (std::memcmp(name.data(), key, length) == 0) {
+      field = int32_t(i);
+      exact = true;
+      break;
+    }
+    if (field >= 0) continue;
+    const std::string &folded = fields_[i].folded;
+    uint32_t same = 0;
+    while (same < length && lower(key[same]) == uint8_t(folded[same])) ++same;
+    if (same == length) field = int32_t(i);
+  }
+  if (length < 48) {
+    const uint32_t whole = length + 1;
+    expected.length = whole;
+    expected.field = field;
+    expected.exact = exact;
+    expected.low_mask = low_bytes(whole);
+    expected.high_mask = whole > 8 ? low_bytes(whole - 8) : 0;
+    uint8_t padded[16] = {};
+    std::memcpy(padded, key, whole < 16 ? length : 16);
+    if (whole <= 16) padded[length] = '"';
+    expected.low = load64(padded) & expected.low_mask;
+    expected.high = load64(padded + 8) & expected.high_mask;
+    expected.rest.clear();
+    if (whole > 16) {
+      expected.rest.assign(reinterpret_cast<const char *>(key) + 16, length - 16);
+      expected.rest.push_back('"');
+    }
+  }
+  return true;
+}
+
+/// A declared field's value. The last of equal keys wins, and one that matches to the letter wins over one that does so but for case.
+inline bool Decoder::read_member(int32_t index, bool exact, uint32_t &token) {
+  FieldState &field = fields_[size_t(index)];
+  const uint64_t stamp = serial_ << 1 | (exact ? 1 : 0);
+  if (field.stamp >> 1 == serial_) [[unlikely]] {
+    if (field.stamp > stamp) return skip_value(token);
+    field.validity[row_ >> 6] |= 1ull << (row_ & 63);
+    for (size_t i = rejects_.size(); i > 0 && rejects_[i - 1].record == record_; --i) {
+      if (rejects_[i - 1].field == index) {
+        rejects_.erase(rejects_.begin() + long(i) - 1);
+        break;
+      }
+    }
+  } else {
+    ++set_fields_;
+  }
+  field.stamp = stamp;
+  return read_value(field, index, token);
+}
+
+bool Decoder::skip_value(uint32_t &token) {
+  uint8_t c = bytes_[tokens_[token]];
+  return c == '{' || c == '[' ? skip_container(token) : skip_scalar(token);
+}
+
+inline bool Decoder::skip_scalar(uint32_t &token) {
+  const uint8_t *at = bytes_ + tokens_[token];
+  uint32_t length;
+  if (*at == '"') {
+    if (!string_extent(token, length)) return false;
+    if (escapes_ && has_backslash(at + 1, length) && !escapes_are_valid(at + 1, length)) return fail(MILL_JSON_INVALID_ESCAPE);
+  } else if (*at == '-' || is_digit(*at)) {
+    if (!number_extent(token, length)) return false;
+  } else if (!literal_extent(token, length)) {
+    return false;
+  }
+  ++token;
+  return true;
+}
+
+bool Decoder::skip_container(uint32_t &token) {
+  uint64_t is_object[depth_max / 64] = {};
+  uint32_t depth = 0;
+  for (;;) {
+    // At a value.
+    uint8_t c = bytes_[tokens_[token]];
+    bool closed = false;
+    if (c == '{' || c == '[') {
+      if (depth == depth_max) return fail(MILL_JSON_TOO_DEEP);
+      uint64_t bit = 1ull << (depth & 63);
+      if (c == '{') is_object[depth >> 6] |= bit; else is_object[depth >> 6] &= ~bit;
+      ++depth;
+      ++token;
+      closed = bytes_[tokens_[token]] == (c == '{' ? '}' : ']');
+    } else if (!skip_scalar(token)) {
+      return false;
+    }
+    // After a value, or at the end of an empty container.
+    bool opened = c == '{' || c == '[';
+    while (closed || !opened) {
+      if (!closed) {
+        uint8_t next = bytes_[tokens_[token]];
+        bool object = is_object[(depth - 1) >> 6] >> ((depth - 1) & 63) & 1;
+        if (next == ',') { ++token; break; }
+        if (next != (object ? '}' : ']')) return fail(MILL_JSON_MALFORMED);
+      }
+      ++token;
+      closed = false;
+      opened = false;
+      if (--depth == 0) return true;
+    }
+    if (is_object[(depth - 1) >> 6] >> ((depth - 1) & 63) & 1) {
+      if (bytes_[tokens_[token]] != '"') return fail(MILL_JSON_MALFORMED);
+      if (!skip_scalar(token)) return false;
+      if (bytes_[tokens_[token]] != ':') return fail(MILL_JSON_MALFORMED);
+      ++token;
+    }
+  }
+}
+
+}  // namespace mill

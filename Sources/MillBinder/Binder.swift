@@ -1,0 +1,76 @@
+package import MillBase
+package import MillCatalog
+package import MillColumnar
+import MillExpr
+import MillPlan
+import MillSQL
+
+/// Gives every name and type of a statement its meaning: syntax tree and catalog in, `BoundQuery` out.
+///
+/// One binder serves one statement: it collects the types of the statement's parameters and the objects it reads. Views
+/// are expanded, common tables inlined (the stream planner shares equal parts again), subqueries in expressions become
+/// joins, implicit casts become explicit.
+///
+/// Invariants: a bound plan has no type `unknown`, no column out of range, and every error carries a SQLSTATE and, where
+/// the statement's text is to blame, a span.
+///
+/// Depth: every pass recurses as deep as the syntax tree, which the parser bounds at `Parser.heightMax`.
+package final class Binder {
+    let catalog: any CatalogReader
+    let context: BinderContext
+    /// Types of the parameters as far as they are known.
+    var parameters: [SQLType?]
+    /// The WITH tables in sight, innermost last.
+    var commonTables: [[String: CommonRelation]] = []
+    /// Subqueries around the one being bound, to bound their nesting.
+    var depth = 0
+    /// Objects that the statement names, in the order of their first mention. A view's own inputs are not among them.
+    package internal(set) var dependencies: [ObjectID] = []
+
+    package init(catalog: any CatalogReader, context: BinderContext) {
+        self.catalog = catalog
+        self.context = context
+        parameters = context.parameterTypes
+    }
+
+    /// The types of `$1`, `$2`, ... after binding.
+    /// - Throws: 42P18 for one whose context says nothing.
+    package func parameterTypes() throws(SQLError) -> [SQLType] {
+        var types: [SQLType] = []
+        for (index, type) in parameters.enumerated() {
+            guard let type, type != .unknown else {
+                throw SQLError(.indeterminateDatatype, "could not determine data type of parameter $\(index + 1)")
+            }
+            types.append(type)
+        }
+        return types
+    }
+
+    func depend(on object: CatalogObject) {
+        if !dependencies.contains(object.id) { dependencies.append(object.id) }
+    }
+
+    /// An error about a construct that is known and not there.
+    func unsupported(_ what: String, hint: String? = nil, at span: SourceSpan?) -> SQLError {
+        SQLError(.featureNotSupported, "\(what) is not supported", hint: hint, at: span)
+    }
+
+    /// Fills in the parameter types that were found after an expression was bound.
+    func settlingParameters(_ plan: LogicalPlan) -> LogicalPlan {
+        guard !parameters.isEmpty else { return plan }
+        return plan.rewriting { node in
+            node.mappingExpressions { expression in
+                expression.rewriting { part in
+                    guard case .parameter(let number, .unknown) = part, let type = self.parameters[number - 1] else { return part }
+                    return .parameter(number, type)
+                }
+            }
+        }
+    }
+}
+
+/// A WITH table: bound once, inlined wherever it is named.
+struct CommonRelation {
+    var plan: LogicalPlan
+    var names: [String]
+}

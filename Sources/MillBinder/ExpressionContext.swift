@@ -1,0 +1,108 @@
+import MillBase
+import MillColumnar
+import MillExpr
+import MillPlan
+import MillSQL
+
+/// The clause that an expression stands in: what it may contain, and how errors name it.
+enum Clause: String {
+    case select = "SELECT"
+    case filter = "WHERE"
+    case having = "HAVING"
+    case groupBy = "GROUP BY"
+    case orderBy = "ORDER BY"
+    case joinCondition = "JOIN conditions"
+    case values = "VALUES"
+    case limit = "LIMIT"
+    case offset = "OFFSET"
+    case aggregateFilter = "FILTER"
+    case tableFunction = "functions in FROM"
+    case returning = "RETURNING"
+    case defaultValue = "DEFAULT expressions"
+
+    var allowsAggregates: Bool {
+        switch self {
+        case .select, .having, .orderBy: true
+        default: false
+        }
+    }
+
+    var allowsSubqueries: Bool {
+        switch self {
+        case .joinCondition, .limit, .offset, .tableFunction, .defaultValue, .returning, .aggregateFilter: false
+        default: true
+        }
+    }
+}
+
+/// A subquery met inside an expression: the expression holds a placeholder column for its value until the SELECT joins the
+/// subquery to its plan.
+struct PendingSubquery {
+    enum Kind {
+        /// The value of its one column; no row is NULL, several rows are 21000.
+        case scalar
+        case exists
+        /// Whether the operands equal a row of it, three-valued.
+        case isIn([BoundExpression])
+    }
+
+    var kind: Kind
+    var query: LogicalPlan
+    var type: SQLType
+    var span: SourceSpan
+}
+
+/// Column numbers that stand for what is not a column of the FROM clause's plan.
+///
+/// Numbers below zero are columns of the query around: `-1 - n` is its column `n`. Numbers from `aggregates` on are results
+/// of aggregate calls, from `subqueries` on the values of subqueries, both by their place in the expression's context.
+/// Plans that leave the binder have none of them.
+enum Placeholder {
+    static let aggregates = 1 << 24
+    static let subqueries = 1 << 25
+
+    static func outer(_ column: Int) -> Int { -1 - column }
+    static func isOuter(_ column: Int) -> Bool { column < 0 }
+}
+
+/// What binding an expression reads and collects. One value serves all clauses of a SELECT that share aggregates.
+final class ExpressionContext {
+    let scope: Scope
+    /// The names of the query around, for a correlated subquery.
+    let outer: Scope?
+    var clause: Clause
+    var aggregates: [AggregateCall] = []
+    var subqueries: [PendingSubquery] = []
+    /// Where each column of the scope was first mentioned in the current item, for the error about GROUP BY.
+    var mentions: [Int: ObjectName] = [:]
+    /// Set while the arguments of an aggregate are bound.
+    var isInsideAggregate = false
+
+    init(scope: Scope, outer: Scope?, clause: Clause) {
+        self.scope = scope
+        self.outer = outer
+        self.clause = clause
+    }
+
+    /// The placeholder of an aggregate call; equal calls share one.
+    func add(_ call: AggregateCall) -> BoundExpression {
+        let index = aggregates.firstIndex(of: call) ?? aggregates.count
+        if index == aggregates.count { aggregates.append(call) }
+        return .column(Placeholder.aggregates + index, call.type)
+    }
+
+    func add(_ subquery: PendingSubquery) -> BoundExpression {
+        subqueries.append(subquery)
+        return .column(Placeholder.subqueries + subqueries.count - 1, subquery.type)
+    }
+}
+
+extension BoundExpression {
+    /// Whether it reads a column of the query around.
+    var isCorrelated: Bool { columnsUsed.contains(where: Placeholder.isOuter) }
+}
+
+extension LogicalPlan {
+    /// Whether any operator of it reads a column of the query around.
+    var isCorrelated: Bool { expressions.contains(where: \.isCorrelated) || inputs.contains(where: \.isCorrelated) }
+}

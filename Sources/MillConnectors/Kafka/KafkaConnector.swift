@@ -1,0 +1,164 @@
+package import MillBase
+package import MillConnectorKit
+import MillLog
+import Synchronization
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Darwin
+#endif
+
+/// `connector = 'kafka'`: one topic of any broker; a split is a partition, named `topic/partition`.
+///
+/// When the bootstrap servers are listeners of the broker in this process, its log is read directly. Else one librdkafka consumer,
+/// made at first use, serves all splits; a second reader of the same split (a new view that reads from the origin) gets a
+/// consumer of its own, because librdkafka reads a partition once.
+///
+/// Guarantees: `resolveOrigin` and the other questions answer or fail within `timeoutMillis` (08006 names broker and reason). An
+/// offset out of range stops the reader with an error. Brokers that are away do not: `status` says what is wrong.
+package final class KafkaConnector: SourceConnector {
+    private let options: KafkaSourceOptions
+    private let embedded: EmbeddedBroker?
+    private let timeoutMillis: Int
+    private let clients = Mutex<[KafkaClient]>([])
+
+    /// For the client that creates the source: properties that have no effect.
+    package var notices: [String] { options.notices }
+    /// Whether the topic is read from our own log.
+    package var isEmbedded: Bool { embedded != nil }
+
+    package init(options: ConnectorOptions, embedded: EmbeddedBroker?, timeoutMillis: Int = 5000) throws(SQLError) {
+        let options = try KafkaSourceOptions(options)
+        self.options = options
+        self.timeoutMillis = timeoutMillis
+        let servers = options.bootstrapServers.split(separator: ",").map { $0.trimmed }
+        let own = Set((embedded?.addresses ?? []).map { $0.lowercased() })
+        self.embedded = servers.allSatisfy { own.contains($0.lowercased()) } ? embedded : nil
+        // Wrong properties are the statement's error, not the first reader's.
+        if self.embedded == nil { _ = try client() }
+    }
+
+    /// What is wrong with the connection now, for SHOW JOBS; nil when all is well.
+    package var status: String? { clients.withLock { $0.lazy.compactMap(\.status).first } }
+
+    private func split(_ partition: Int32) -> SourceSplit {
+        SourceSplit(name: "\(options.topic)/\(partition)", topic: options.topic, partition: partition)
+    }
+
+    private func makeClient() throws(SQLError) -> KafkaClient {
+        try KafkaClient(bootstrapServers: options.bootstrapServers, properties: options.properties)
+    }
+
+    private func client() throws(SQLError) -> KafkaClient {
+        let made: Result<KafkaClient, SQLError> = clients.withLock { clients in
+            if let first = clients.first { return .success(first) }
+            do throws(SQLError) {
+                let client = try makeClient()
+                clients.append(client)
+                return .success(client)
+            } catch { return .failure(error) }
+        }
+        return try made.get()
+    }
+
+    /// Repeats a question that failed for a passing reason until the time is up.
+    private func ask<T>(_ question: (KafkaClient, _ timeoutMillis: Int32) throws(KafkaFailure) -> T) throws(SQLError) -> T {
+        let client = try client()
+        let deadline = Self.nowMillis() + timeoutMillis
+        while true {
+            let left = deadline - Self.nowMillis()
+            do throws(KafkaFailure) {
+                return try question(client, Int32(clamping: max(left, 1)))
+            } catch {
+                guard error.isTransient, deadline - Self.nowMillis() > 100 else {
+                    let reason = client.status ?? KafkaClient.text(error.code)
+                    throw SQLError(
+                        .connectionFailure, "could not reach topic \"\(options.topic)\" at Kafka broker \"\(options.bootstrapServers)\": \(reason)",
+                        hint: "Check properties.bootstrap.server and that the broker is up.")
+                }
+            }
+            usleep(50_000)
+        }
+    }
+
+    private static func nowMillis() -> Int {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return time.tv_sec * 1000 + time.tv_nsec / 1_000_000
+    }
+
+    package func currentSplits() throws(SQLError) -> [SourceSplit] {
+        if let embedded { return (embedded.log.topic(named: options.topic)?.partitions ?? []).map { split($0.index) } }
+        return try ask { client, timeout throws(KafkaFailure) in try client.partitions(of: options.topic, timeoutMillis: timeout) }.map(split)
+    }
+
+    package func resolveOrigin() throws(SQLError) -> [SourceSplit: SplitOffset] {
+        var origin: [SourceSplit: SplitOffset] = [:]
+        if let embedded {
+            for partition in embedded.log.topic(named: options.topic)?.partitions ?? [] {
+                origin[split(partition.index)] = SplitOffset(try LogSplitReader.origin(of: partition, options.startup))
+            }
+            return origin
+        }
+        let splits = try currentSplits()
+        var timed: [Int32: Int64?] = [:]
+        if case .timestamp(let millis) = options.startup {
+            timed = try ask { client, timeout throws(KafkaFailure) in
+                try client.offsets(options.topic, splits.map(\.partition), atMillis: millis, timeoutMillis: timeout)
+            }
+        }
+        for split in splits {
+            if case .timestamp = options.startup, let offset = timed[split.partition] ?? nil {
+                origin[split] = SplitOffset(offset)
+                continue
+            }
+            let ends = try ask { client, timeout throws(KafkaFailure) in try client.watermarks(split.topic, split.partition, timeoutMillis: timeout) }
+            origin[split] = SplitOffset(options.startup == .earliest ? ends.low : ends.high)
+        }
+        return origin
+    }
+
+    package func highWatermarks(_ splits: [SourceSplit]) throws(SQLError) -> [SourceSplit: SplitOffset] {
+        var ends: [SourceSplit: SplitOffset] = [:]
+        for split in splits {
+            if let embedded {
+                guard let partition = embedded.log.topic(named: split.topic)?.partition(split.partition) else { continue }
+                ends[split] = SplitOffset(partition.highWatermark)
+            } else {
+                ends[split] = SplitOffset(
+                    try ask { client, timeout throws(KafkaFailure) in try client.watermarks(split.topic, split.partition, timeoutMillis: timeout) }.high)
+            }
+        }
+        return ends
+    }
+
+    package func openReader(_ split: SourceSplit, at offset: SplitOffset, onData: @escaping @Sendable () -> Void) throws(SQLError) -> any SplitReader {
+        if let embedded {
+            guard let partition = embedded.log.topic(named: split.topic)?.partition(split.partition) else {
+                throw SQLError(.undefinedObject, "topic \"\(split.topic)\" has no partition \(split.partition)")
+            }
+            return LogSplitReader(partition, split, at: offset, onData: onData)
+        }
+        let taken: Result<KafkaClient, SQLError> = clients.withLock { clients in
+            if let free = clients.first(where: { $0.takePartition(split.name) }) { return .success(free) }
+            do throws(SQLError) {
+                let client = try makeClient()
+                _ = client.takePartition(split.name)
+                clients.append(client)
+                return .success(client)
+            } catch { return .failure(error) }
+        }
+        return try KafkaSplitReader(try taken.get(), split, at: offset, onData: onData)
+    }
+}
+
+extension Substring {
+    /// Without spaces at either end.
+    fileprivate var trimmed: Substring {
+        var rest = self
+        while rest.first == " " { rest.removeFirst() }
+        while rest.last == " " { rest.removeLast() }
+        return rest
+    }
+}

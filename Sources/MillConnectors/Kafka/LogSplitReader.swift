@@ -1,0 +1,96 @@
+import MillBase
+import MillConnectorKit
+import MillKafkaWire
+import MillLog
+
+/// Records of one partition of the broker in this process, from its log and without TCP.
+///
+/// Sees only what is below the durable high watermark. Owned by one worker; `onData` comes from the log's threads.
+final class LogSplitReader: SplitReader {
+    private let partition: PartitionLog
+    private let split: SourceSplit
+    private let decoder = RecordDecoder()
+    private var nextOffset: Int64
+    private var subscription: LogSubscription?
+
+    let isFinished = false
+    var highWatermark: SplitOffset? { SplitOffset(partition.highWatermark) }
+
+    init(_ partition: PartitionLog, _ split: SourceSplit, at offset: SplitOffset, onData: @escaping @Sendable () -> Void) {
+        self.partition = partition
+        self.split = split
+        nextOffset = offset.position
+        subscription = partition.onAppend { _ in onData() }
+    }
+
+    func close() {
+        subscription?.cancel()
+        subscription = nil
+    }
+
+    /// Where a source that begins now begins.
+    static func origin(of partition: PartitionLog, _ startup: KafkaSourceOptions.Startup) throws(SQLError) -> Int64 {
+        switch startup {
+        case .earliest: return partition.logStartOffset
+        case .latest: return partition.highWatermark
+        case .timestamp(let millis):
+            let end = partition.highWatermark
+            do throws(LogError) { return min(try partition.offset(forTimestamp: millis)?.offset ?? end, end) } catch { throw error.sqlError }
+        }
+    }
+
+    func poll(maxRecords: Int, maxBytes: Int) throws(SQLError) -> RawChunk? {
+        guard nextOffset < partition.highWatermark else {
+            // A partition that stopped must say so, and one that was made anew has less than we have read.
+            if let failure = partition.failure { throw failure.sqlError }
+            guard nextOffset <= partition.highWatermark else { throw outOfRange }
+            return nil
+        }
+        let slice: LogSlice
+        do throws(LogError) { slice = try partition.read(from: nextOffset, maxBytes: maxBytes) } catch {
+            if case .offsetOutOfRange = error { throw outOfRange }
+            throw error.sqlError
+        }
+        do throws(RecordError) {
+            let chunk = try copy(slice, maxRecords: max(maxRecords, 1))
+            guard chunk.nextOffset.position != nextOffset else { return nil }
+            nextOffset = chunk.nextOffset.position
+            return chunk
+        } catch { throw error.sqlError }
+    }
+
+    private var outOfRange: SQLError {
+        SQLError(
+            .objectNotInPrerequisiteState, "offset \(nextOffset) of \"\(split.name)\" is out of range",
+            detail: "The partition holds \(partition.logStartOffset) up to \(partition.highWatermark).",
+            hint: "The records are gone, or the topic was made anew. Drop the source and create it again.")
+    }
+
+    private func copy(_ slice: LogSlice, maxRecords: Int) throws(RecordError) -> RawChunk {
+        let buffer = RecordBuffer(capacity: slice.bytes.count + slice.bytes.count / 8)
+        var starts: [UInt32] = []
+        var lengths: [Int32] = []
+        var positions: [Int64] = []
+        var timestamps: [Int64] = []
+        var next = nextOffset
+        var batches = slice.batches
+        while starts.count < maxRecords, let batch = try batches.next() {
+            if !batch.isControl {
+                var cursor = try decoder.records(of: batch)
+                while starts.count < maxRecords, let record = try cursor.next() {
+                    guard record.offset >= nextOffset else { continue }
+                    starts.append(buffer.append(record.value?.baseAddress, record.value?.count ?? 0))
+                    lengths.append(record.value.map { Int32(clamping: $0.count) } ?? -1)
+                    positions.append(record.offset)
+                    timestamps.append(record.timestamp.multipliedReportingOverflow(by: 1000).partialValue)
+                    next = record.offset + 1
+                }
+            }
+            // A batch may end with offsets that hold no record; one that was left early goes on at its next record.
+            if starts.count < maxRecords { next = max(next, batch.nextOffset) }
+        }
+        return RawChunk(
+            bytes: UnsafeRawPointer(buffer.start), byteCount: buffer.count, starts: starts, lengths: lengths, positions: positions,
+            timestamps: timestamps, nextOffset: SplitOffset(next), partition: split.partition, owner: buffer)
+    }
+}

@@ -1,0 +1,139 @@
+package import MillBase
+import MillBinder
+import MillCatalog
+import MillColumnar
+import MillConnectorKit
+import MillDataflow
+import MillIO
+import MillOptimizer
+import MillPlan
+package import MillSQL
+
+/// CREATE SOURCE, TABLE and [MATERIALIZED] VIEW.
+extension Engine {
+    /// A notice instead of an error for IF NOT EXISTS; nil when the name is free.
+    private func existing(_ name: ObjectName, ifNotExists: Bool, _ notices: inout [SQLError]) -> Bool {
+        let schema = name.parts.count >= 2 ? name.parts[name.parts.count - 2].name : nil
+        guard ifNotExists, catalog.object(schema: schema, name: name.last.name) != nil else { return false }
+        notices.append(SQLError(.duplicateTable, "relation \"\(name.last.name)\" already exists, skipping"))
+        return true
+    }
+
+    package func create(_ statement: CreateRelation, definition: String, session: SessionContext, _ notices: inout [SQLError]) async throws(SQLError) {
+        await definitions.lock()
+        defer { definitions.unlock() }
+        if existing(statement.name, ifNotExists: statement.ifNotExists, &notices) { return }
+        let binder = Binder(catalog: reader, context: session.binderContext(.statement(now: environment.clock.nowMicros)))
+        let bound = try binder.bind(createRelation: statement)
+        let options = bound.options
+        let connector = options.first { $0.name == "connector" }?.value
+        if let connector, bound.kind == .table {
+            throw SQLError(
+                .featureNotSupported, "a table with connector \"\(connector)\" is not supported", hint: "Use CREATE SOURCE and a materialized view over it.",
+                at: statement.name.span.source)
+        }
+        let draft = CatalogObject(
+            id: ObjectID(0), schemaName: bound.schemaName, name: bound.name, kind: bound.kind, columns: bound.columns, primaryKey: bound.primaryKey,
+            definition: definition, options: options)
+        if bound.kind == .table {
+            let object = try catalog.create(draft)
+            do throws(SQLError) { try await conductor.attach(JobPlan(id: object.id, name: object.name, plan: Self.tablePlan(object))) } catch {
+                _ = try? catalog.drop(.table, schema: object.schemaName, name: object.name, cascade: true)  // It was created a moment ago.
+                throw error
+            }
+            if let query = bound.query {
+                let run = try await queryRun(query, session: session)
+                let rows = try await run.collect()
+                if !rows.isEmpty { _ = await conductor.inject([(object.id, rows)]) }
+            }
+            return
+        }
+        guard let connector else {
+            throw SQLError(
+                .invalidParameterValue, "source \"\(bound.name)\" has no connector", hint: "Say where its records are: WITH (connector = 'kafka', ...).",
+                at: statement.name.span.source)
+        }
+        guard bound.primaryKey.isEmpty else {
+            throw SQLError(.featureNotSupported, "PRIMARY KEY on a source is not supported", hint: "Aggregate or deduplicate in a view.", at: statement.name.span.source)
+        }
+        guard catalog.object(schema: bound.schemaName, name: bound.name) == nil else {
+            throw SQLError(.duplicateTable, "relation \"\(bound.name)\" already exists", at: statement.name.last.span.source)
+        }
+        let source = try assembly.source(name: connector, options: options, fields: bound.columns.map { Field($0.name, $0.type) })
+        let origin = try await offActor { () throws(SQLError) in try source.connector.resolveOrigin() }
+        let object = try catalog.create(draft)
+        sources.add(
+            SourceDefinition(id: object.id, name: object.name, connector: source.connector, makeDecoder: source.makeDecoder, origin: origin))
+        notices += source.notices.map { SQLError(.successfulCompletion, $0) }
+    }
+
+    package func create(_ statement: CreateView, definition: String, session: SessionContext, _ notices: inout [SQLError]) async throws(SQLError) {
+        await definitions.lock()
+        var isLocked = true
+        defer { if isLocked { definitions.unlock() } }
+        if existing(statement.name, ifNotExists: statement.ifNotExists, &notices) { return }
+        let binder = Binder(catalog: reader, context: session.binderContext(.view))
+        let bound = try binder.bind(createView: statement)
+        if let creatingInput = binder.dependencies.first(where: creating.contains), let object = catalog.object(creatingInput) {
+            throw notReady(object)
+        }
+        let draft = CatalogObject(
+            id: ObjectID(0), schemaName: bound.schemaName, name: bound.name, kind: bound.kind, columns: bound.columns,
+            dependencies: binder.dependencies, definition: definition, options: bound.options, query: bound.query)
+        guard bound.kind == .materializedView else {
+            _ = try catalog.create(draft)
+            return
+        }
+        let plan = try StreamPlanner.planView(Optimizer.optimize(bound.query), relationProperties: relationProperties)
+        let object = try catalog.create(draft)
+        creating.insert(object.id)
+        do throws(SQLError) { try await conductor.attach(JobPlan(id: object.id, name: object.name, plan: plan)) } catch {
+            creating.remove(object.id)
+            _ = try? catalog.drop(.materializedView, schema: object.schemaName, name: object.name, cascade: true)  // It was created a moment ago.
+            throw error
+        }
+        plans[object.id] = plan
+        // Taking over what is there may take long: other definitions go on meanwhile.
+        definitions.unlock()
+        isLocked = false
+        let id = object.id
+        let before = conductor.published.epoch
+        _ = await conductor.wait { $0.epoch > before && !$0.catchingUp.contains(id) }
+        creating.remove(id)
+        if catalog.object(id) == nil { throw SQLError(.queryCanceled, "materialized view \"\(bound.name)\" was dropped while it was being created") }
+    }
+
+    func notReady(_ object: CatalogObject) -> SQLError {
+        SQLError(
+            .objectNotInPrerequisiteState, "\(object.kind.rawValue) \"\(object.name)\" is still being created",
+            hint: "SHOW JOBS tells how far it is.")
+    }
+
+    /// DML in, rows kept by primary key, or by all columns without one.
+    private static func tablePlan(_ table: CatalogObject) -> StreamPlan {
+        let schema = table.schema
+        let key = table.primaryKey.isEmpty ? Array(schema.indices) : table.primaryKey
+        let reference = RelationReference(id: table.id, name: table.name, kind: .table)
+        var plan = StreamPlan()
+        let input = plan.add(
+            StreamNode(
+                .source(reference, columns: Array(schema.indices)), inputs: [], schema: schema,
+                properties: StreamProperties(appendOnly: false, distribution: .any)))
+        let placed = StreamProperties(uniqueKey: table.primaryKey.isEmpty ? nil : key, appendOnly: false, distribution: .hash(key))
+        let exchange = plan.add(StreamNode(.exchange(.hash(key)), inputs: [input], schema: schema, properties: placed))
+        _ = plan.add(StreamNode(.materialize(key: key), inputs: [exchange], schema: schema, properties: placed))
+        return plan
+    }
+
+    /// What a job may rely on in a relation's deltas.
+    var relationProperties: StreamPlanner.RelationProperties {
+        let plans = plans
+        let catalog = catalog
+        return { id in
+            if let plan = plans[id] { return plan[plan.root].properties }
+            guard let table = catalog.object(id), table.kind == .table else { return StreamProperties(appendOnly: true, distribution: .any) }
+            let plan = Self.tablePlan(table)
+            return plan[plan.root].properties
+        }
+    }
+}

@@ -1,0 +1,56 @@
+package import MillBase
+import MillCatalog
+import MillDataflow
+package import MillSQL
+
+/// DROP.
+extension Engine {
+    package func drop(_ statement: Drop, _ notices: inout [SQLError]) async throws(SQLError) {
+        await definitions.lock()
+        defer { definitions.unlock() }
+        var changed = catalog
+        var removed: [CatalogObject] = []
+        for name in statement.names { removed += try drop(statement, name, in: &changed, &notices) }
+        catalog = changed
+        // Dependents come first in the list, and leave the circuit first.
+        await conductor.detach(removed.filter { $0.kind == .materializedView || $0.kind == .table }.map(\.id))
+        for object in removed {
+            plans[object.id] = nil
+            creating.remove(object.id)
+            if object.kind == .source {
+                sources.remove(object.id)
+                rejects.remove(object.id)
+            }
+        }
+    }
+
+    private func drop(_ statement: Drop, _ name: ObjectName, in catalog: inout Catalog, _ notices: inout [SQLError]) throws(SQLError) -> [CatalogObject] {
+        let schema = name.parts.count >= 2 ? name.parts[name.parts.count - 2].name : nil
+        guard let kind = statement.kind.catalogKind else {
+            throw SQLError(.featureNotSupported, "DROP \(statement.kind.rawValue) is not supported", at: name.span.source)
+        }
+        if statement.ifExists, catalog.object(schema: schema, name: name.last.name) == nil {
+            notices.append(SQLError(.successfulCompletion, "\(kind.rawValue) \"\(name.last.name)\" does not exist, skipping"))
+            return []
+        }
+        do throws(SQLError) {
+            return try catalog.drop(kind, schema: schema, name: name.last.name, cascade: statement.cascade)
+        } catch {
+            throw error.located(at: name.span.source)
+        }
+    }
+}
+
+extension ObjectKind {
+    /// The catalog's kind, for those that the catalog holds.
+    var catalogKind: CatalogObject.Kind? {
+        switch self {
+        case .table: .table
+        case .source: .source
+        case .view: .view
+        case .materializedView: .materializedView
+        case .sink: .sink
+        case .index, .schema, .database, .connection, .secret, .function, .column: nil
+        }
+    }
+}

@@ -1,0 +1,118 @@
+import MillBase
+package import MillCatalog
+import MillColumnar
+import MillConnectorKit
+package import MillDataflow
+package import MillIO
+import MillOptimizer
+import MillPlan
+import MillSQL
+import Synchronization
+
+/// The database without its wires: catalog, jobs, sources, and what statements do to them.
+///
+/// Control plane only: an actor that binds, plans and gives orders to the `Conductor`; rows never pass through it. Definitions
+/// change one statement at a time (`definitions` is the lock, held across awaits), queries run beside each other on threads of their
+/// own.
+package actor Engine {
+    package struct Options: Sendable {
+        package var workerCount: Int
+        package var conductor: Conductor.Options
+        /// Bytes of rejected records kept per source; the oldest go first, and the count of all stays.
+        package var rejectBytesMax: Int
+        /// How often sources are asked for new splits, when their connector cannot tell by itself.
+        package var splitDiscoveryNanos: UInt64
+
+        package init(
+            workerCount: Int = 1, conductor: Conductor.Options = Conductor.Options(), rejectBytesMax: Int = 64 << 20,
+            splitDiscoveryNanos: UInt64 = 1_000_000_000
+        ) {
+            self.workerCount = workerCount
+            self.conductor = conductor
+            self.rejectBytesMax = rejectBytesMax
+            self.splitDiscoveryNanos = splitDiscoveryNanos
+        }
+    }
+
+    package let environment: Environment
+    package let options: Options
+    package nonisolated let conductor: Conductor
+    let assembly: any SourceAssembly
+    let sources = SourceRegistry()
+    nonisolated let rejects: RejectStore
+    var catalog: Catalog
+    let definitions = AsyncLock()
+    let commits = AsyncLock()
+    /// Views that have not yet taken over what was there before them; they cannot be read.
+    var creating: Set<ObjectID> = []
+    /// Stream plans of materialized views, by view.
+    var plans: [ObjectID: StreamPlan] = [:]
+    private var discovery: Task<Void, Never>?
+
+    /// - Parameter assembly: makes connectors and decoders from options: the one place that knows them all.
+    package init(environment: Environment, options: Options = Options(), assembly: any SourceAssembly) {
+        self.environment = environment
+        self.options = options
+        self.assembly = assembly
+        catalog = Catalog(systemObjects: SystemRelations.all.map(\.object))
+        let rejects = RejectStore(bytesMaxPerSource: options.rejectBytesMax)
+        self.rejects = rejects
+        let sources = sources
+        let clock = environment.clock
+        let workerCount = options.workerCount
+        conductor = Conductor(workerCount: workerCount, clock: clock, options: options.conductor) { (id, worker, onData) throws(SQLError) in
+            try sources.makeInput(id, worker: worker, workerCount: workerCount, onData: onData) { id, split, entries in
+                rejects.add(entries, source: id, split: split, nowMicros: clock.nowMicros)
+            }
+        }
+    }
+
+    /// Begins looking for new splits of running sources.
+    package func start() {
+        guard discovery == nil else { return }
+        let period = options.splitDiscoveryNanos
+        discovery = Task { [weak self] in
+            while !Task.isCancelled {
+                try? await Task.sleep(nanoseconds: period)  // Cancellation ends the loop by its condition.
+                await self?.discoverSplits()
+            }
+        }
+    }
+
+    package func stop() {
+        discovery?.cancel()
+        discovery = nil
+        conductor.stop()
+    }
+
+    /// Hands splits that did not exist at CREATE SOURCE to the workers; they are read from their beginning.
+    private func discoverSplits() async {
+        for definition in sources.all {
+            guard let splits = try? await offActor({ () throws(SQLError) in try definition.connector.currentSplits() }) else {
+                continue  // The broker is away; readers say so, and the next round asks again.
+            }
+            let fresh = sources.add(splits, to: definition.id)
+            guard !fresh.isEmpty else { continue }
+            let workerCount = options.workerCount
+            let sources = sources
+            _ = await conductor.onWorkers { circuit in
+                let mine = sources.splits(of: definition.id, on: circuit.here, workerCount: workerCount).filter(fresh.contains)
+                try? circuit.add(mine, to: definition.id)  // A reader that cannot be opened fails at its first poll, with its error.
+            }
+            conductor.wake()
+        }
+    }
+
+    /// The catalog as it is now, with the relations that go with each source and job.
+    package var reader: any CatalogReader { EngineCatalog(catalog: catalog) }
+
+    /// Runs blocking work (a broker's answer, a file) away from the actor's thread.
+    nonisolated func offActor<T: Sendable>(_ body: @escaping @Sendable () throws(SQLError) -> T) async throws(SQLError) -> T {
+        let result: Result<T, SQLError> = await withCheckedContinuation { continuation in
+            _ = PinnedThread {
+                do throws(SQLError) { continuation.resume(returning: .success(try body())) } catch { continuation.resume(returning: .failure(error)) }
+            }
+        }
+        return try result.get()
+    }
+}

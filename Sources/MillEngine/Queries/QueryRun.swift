@@ -1,0 +1,228 @@
+package import MillBase
+package import MillColumnar
+package import MillConnectorKit
+import MillDataflow
+import MillExpr
+package import MillPlan
+
+/// An ad-hoc query: the same operators as a live view, run over what is there, on a thread of its own.
+///
+/// One epoch over one worker's worth of circuit. Rows of relations come as batches of one published epoch; a source is read from
+/// its origin up to `end`. An append-only plan without an order streams its rows; every other result is consolidated first,
+/// because a row may be given and taken back within the epoch.
+package struct QueryRun: Sendable {
+    package var plan: StreamPlan
+    package var order: [SortKey]
+    package var limit: Int?
+    package var offset: Int
+    package var visible: Int
+    /// Rows of relations, of all the relation's columns, by the relation.
+    package var relations: [ObjectID: [DeltaBatch]]
+    package var sources: [ObjectID: SourceRange]
+    /// Whether an expression's failure ends the query (the default) or gives NULL.
+    package var raisesErrors: Bool
+
+    /// A source's records as a query sees them.
+    package struct SourceRange: Sendable {
+        package var definition: SourceDefinition
+        package var end: [SourceSplit: SplitOffset]
+
+        package init(definition: SourceDefinition, end: [SourceSplit: SplitOffset]) {
+            self.definition = definition
+            self.end = end
+        }
+    }
+
+    package init(
+        plan: StreamPlan, order: [SortKey] = [], limit: Int? = nil, offset: Int = 0, visible: Int, relations: [ObjectID: [DeltaBatch]] = [:],
+        sources: [ObjectID: SourceRange] = [:], raisesErrors: Bool = true
+    ) {
+        self.plan = plan
+        self.order = order
+        self.limit = limit
+        self.offset = offset
+        self.visible = visible
+        self.relations = relations
+        self.sources = sources
+        self.raisesErrors = raisesErrors
+    }
+
+    /// Starts the query; rows arrive in the channel.
+    package func start() -> RowChannel {
+        let channel = RowChannel()
+        _ = PinnedThread { [self] in
+            do throws(SQLError) {
+                try QueryCircuit(self, channel).run()
+                channel.finish()
+            } catch {
+                channel.finish(error)
+            }
+        }
+        return channel
+    }
+
+    /// All rows at once, for statements that use a query's result.
+    package func collect() async throws(SQLError) -> [DeltaBatch] {
+        let channel = start()
+        var batches: [DeltaBatch] = []
+        while let batch = try await channel.next() { batches.append(batch) }
+        return batches
+    }
+}
+
+/// The circuit of one ad-hoc query. Confined to the query's thread.
+private final class QueryCircuit: RenderInputs {
+    private let query: QueryRun
+    private let result: ResultCollector
+    private var feeds: [(node: CircuitNode, feed: Feed)] = []
+
+    private enum Feed {
+        case relation(ObjectID, columns: [Int])
+        case source(ObjectID, columns: [Int])
+        case values
+    }
+
+    let workerCount = 1
+    let here = WorkerIndex(0)
+    func send(_ message: PeerMessage, to worker: WorkerIndex) {}
+
+    init(_ run: QueryRun, _ channel: RowChannel) {
+        query = run
+        result = ResultCollector(run, channel)
+    }
+
+    func inputNode(for index: NodeIndex, of job: JobPlan, errors: OperatorErrors) throws(SQLError) -> CircuitNode? {
+        let operation = job.plan[index].operation
+        func node(_ operation: any Operator, _ feed: Feed) -> CircuitNode {
+            let node = CircuitNode(name: job.plan[index].operation.name, job: job.id, operation: operation, errors: errors, inputCount: 1)
+            feeds.append((node, feed))
+            return node
+        }
+        switch operation {
+        case .relation(let relation, let columns): return node(PassOperator(), .relation(relation.id, columns: columns))
+        case .source(let relation, let columns): return node(PassOperator(), .source(relation.id, columns: columns))
+        case .values(let rows): return node(ValuesOperator(rows, schema: job.plan[index].schema, isOwner: true), .values)
+        default: return nil
+        }
+    }
+
+    func run() throws(SQLError) {
+        let rendered = try RenderedJob(JobPlan(id: ObjectID(0), name: "query", plan: query.plan), inputs: self)
+        for node in rendered.nodes { node.openEpoch() }
+        let sink = CircuitNode(name: "rows", job: ObjectID(0), operation: result, errors: rendered.errors, inputCount: 1)
+        rendered.root.connect(to: sink, input: 0)
+        for (node, feed) in feeds where !result.isDone {
+            switch feed {
+            case .values: break
+            case .relation(let id, let columns):
+                for batch in query.relations[id] ?? [] where !result.isDone {
+                    node.accept(batch.with(columns: columns.map { batch.columns[$0] }), input: 0)
+                    try check(rendered.errors)
+                }
+            case .source(let id, let columns):
+                guard let range = query.sources[id] else { continue }
+                try read(range, columns, into: node, rendered.errors)
+            }
+        }
+        if !result.isDone {
+            for (node, _) in feeds { node.localInputClosed() }
+            try check(rendered.errors)
+        }
+        try result.finish()
+    }
+
+    private func check(_ errors: OperatorErrors) throws(SQLError) {
+        if query.raisesErrors, let error = errors.takeFirst() { throw error }
+        if result.isCancelled { throw SQLError(.queryCanceled, "canceling statement due to user request") }
+    }
+
+    private func read(_ range: QueryRun.SourceRange, _ columns: [Int], into node: CircuitNode, _ errors: OperatorErrors) throws(SQLError) {
+        let decoder = try range.definition.makeDecoder(columns)
+        let arrived = Semaphore()
+        for (split, end) in range.end.sorted(by: { $0.key < $1.key }) where !result.isDone {
+            var offset = range.definition.origin[split] ?? SplitOffset(0)
+            guard offset < end else { continue }
+            let reader = try range.definition.connector.openReader(split, at: offset, onData: { arrived.signal() })
+            defer { reader.close() }
+            while offset < end, !reader.isFinished, !result.isDone {
+                guard let chunk = try reader.poll(maxRecords: Limits.batchRowsMax * 4, maxBytes: 4 << 20) else {
+                    if let mark = reader.highWatermark, mark <= offset { break }
+                    arrived.wait()
+                    if result.isCancelled { throw SQLError(.queryCanceled, "canceling statement due to user request") }
+                    continue
+                }
+                for batch in decoder.decode(chunk.nextOffset > end ? chunk.prefix(before: end) : chunk).batches where !result.isDone {
+                    node.accept(batch, input: 0)
+                    try check(errors)
+                }
+                offset = chunk.nextOffset
+            }
+        }
+    }
+}
+
+/// The end of a query's circuit: cuts, consolidates and orders its rows and hands them to the reader.
+private final class ResultCollector: Operator {
+    private let run: QueryRun
+    private let channel: RowChannel
+    private let streams: Bool
+    private var collected: [DeltaBatch] = []
+    private var toSkip: Int
+    private var toGive: Int
+    /// No more input can change the result.
+    private(set) var isDone = false
+
+    init(_ run: QueryRun, _ channel: RowChannel) {
+        self.run = run
+        self.channel = channel
+        streams = run.order.isEmpty && run.plan[run.plan.root].properties.appendOnly
+        toSkip = run.offset
+        toGive = run.limit ?? .max
+        isDone = toGive == 0
+    }
+
+    var isCancelled: Bool { channel.isCancelled }
+
+    func push(_ batch: DeltaBatch, input: Int, errors: OperatorErrors) {
+        if streams { give(batch) } else { collected.append(batch) }
+    }
+
+    func next(errors: OperatorErrors) -> DeltaBatch? { nil }
+
+    func finish() throws(SQLError) {
+        guard !streams else { return }
+        var batches = Consolidate.consolidate(collected)
+        collected = []
+        if !run.order.isEmpty {
+            batches = RowSort.sorted(
+                batches, by: run.order.map { ColumnOrder($0.column, descending: $0.descending, nullsFirst: $0.nullsFirst) })
+        }
+        for batch in batches where !isDone { give(batch) }
+    }
+
+    /// Cuts by OFFSET and LIMIT, where a row of weight n counts n times, and drops hidden columns.
+    private func give(_ batch: DeltaBatch) {
+        guard !isDone else { return }
+        var rows = Selection(capacity: batch.count)
+        var weights: [Int64] = []
+        for row in 0..<batch.count where toGive > 0 {
+            var weight = Int(clamping: batch.weight(row))
+            guard weight > 0 else { continue }
+            let skipped = min(toSkip, weight)
+            toSkip -= skipped
+            weight = min(weight - skipped, toGive)
+            guard weight > 0 else { continue }
+            if toGive != .max { toGive -= weight }
+            rows.rows[rows.count] = UInt32(truncatingIfNeeded: row)
+            rows.count += 1
+            weights.append(Int64(weight))
+        }
+        if toGive == 0 { isDone = true }
+        guard rows.count > 0 else { return }
+        let columns = Array(batch.columns.prefix(run.visible))
+        let whole = rows.count == batch.count
+        let picked = whole ? columns : columns.map { $0.gather(rows.rows, count: rows.count) }
+        let plain = weights.allSatisfy { $0 == 1 }
+        if !channel.send(DeltaBatch(columns: picked, count: rows.count, weights: plain ? nil : Weights(weights))) { isDone = true }
+    }
+}

@@ -1,0 +1,103 @@
+package import MillBase
+package import MillColumnar
+import MillDataflow
+import Synchronization
+
+/// Result batches from a query's thread to the session that reads them: bounded, so a slow client slows its own query and holds a
+/// bounded number of batches.
+///
+/// The thread blocks when `capacity` batches wait; the reader awaits. Either side may end it: the thread by `finish`, the reader by
+/// `cancel`, after which `send` says so and the thread stops.
+package final class RowChannel: Sendable {
+    private struct State {
+        var batches: [DeltaBatch] = []
+        var isFinished = false
+        var failure: SQLError?
+        var isCancelled = false
+        var reader: CheckedContinuation<DeltaBatch?, any Error>?
+        /// The thread waits for room.
+        var senderWaits = false
+    }
+
+    private let state = Mutex(State())
+    private let room = Semaphore()
+    private let capacity: Int
+
+    package init(capacity: Int = 16) { self.capacity = capacity }
+
+    /// Hands a batch over; false when nobody reads any more. Blocks the thread while the channel is full.
+    func send(_ batch: DeltaBatch) -> Bool {
+        while true {
+            let outcome: Bool? = state.withLock { state in
+                if state.isCancelled { return false }
+                if let reader = state.reader {
+                    state.reader = nil
+                    reader.resume(returning: batch)
+                    return true
+                }
+                guard state.batches.count < capacity else {
+                    state.senderWaits = true
+                    return nil
+                }
+                state.batches.append(batch)
+                return true
+            }
+            if let outcome { return outcome }
+            room.wait()
+        }
+    }
+
+    /// No more batches; `failure` is thrown to the reader after the last one.
+    func finish(_ failure: SQLError? = nil) {
+        state.withLock { state in
+            state.isFinished = true
+            state.failure = failure
+            guard let reader = state.reader else { return }
+            state.reader = nil
+            if let failure { reader.resume(throwing: failure) } else { reader.resume(returning: nil) }
+        }
+    }
+
+    var isCancelled: Bool { state.withLock { $0.isCancelled } }
+
+    /// The next batch, nil at the end.
+    package func next() async throws(SQLError) -> DeltaBatch? {
+        do {
+            return try await withCheckedThrowingContinuation { continuation in
+                state.withLock { state in
+                    if !state.batches.isEmpty {
+                        continuation.resume(returning: state.batches.removeFirst())
+                        if state.senderWaits {
+                            state.senderWaits = false
+                            room.signal()
+                        }
+                    } else if let failure = state.failure {
+                        continuation.resume(throwing: failure)
+                    } else if state.isCancelled {
+                        continuation.resume(throwing: SQLError(.queryCanceled, "canceling statement due to user request"))
+                    } else if state.isFinished {
+                        continuation.resume(returning: nil)
+                    } else {
+                        state.reader = continuation
+                    }
+                }
+            }
+        } catch {
+            throw SQLError(any: error)
+        }
+    }
+
+    /// Nobody will read on; a waiting reader gets 57014.
+    package func cancel() {
+        state.withLock { state in
+            state.isCancelled = true
+            state.batches.removeAll()
+            state.reader?.resume(throwing: SQLError(.queryCanceled, "canceling statement due to user request"))
+            state.reader = nil
+            if state.senderWaits {
+                state.senderWaits = false
+                room.signal()
+            }
+        }
+    }
+}

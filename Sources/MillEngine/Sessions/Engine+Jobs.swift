@@ -1,0 +1,93 @@
+package import MillBase
+import MillCatalog
+import MillColumnar
+import MillConnectorKit
+import MillDataflow
+import MillPlan
+
+/// One line of SHOW JOBS.
+struct JobLine: Sendable {
+    static let schema: Schema = [
+        Field("Id", .int64), Field("Name", .varchar), Field("State", .varchar), Field("Epoch", .int64), Field("Rows", .int64),
+        Field("Lag", .int64), Field("State Bytes", .int64), Field("Errors", .int64), Field("Rejects", .int64), Field("Message", .varchar),
+    ]
+
+    var id: ObjectID
+    var name: String
+    var state: String
+    var epoch: Epoch
+    var statistics: JobStatistics
+    /// Records between what its sources have read and their ends; nil when it reads no source.
+    var lag: Int64?
+    var rejects: Int
+    var message: String?
+
+    var row: [Scalar] {
+        [
+            .int(Int64(id.number)), .string(name), .string(state), .int(Int64(epoch.number)), .int(Int64(statistics.rowCount)),
+            lag.map { .int($0) } ?? .null, .int(Int64(statistics.stateByteCount)), .int(statistics.errorCount), .int(Int64(rejects)),
+            message.map { .string($0) } ?? .null,
+        ]
+    }
+}
+
+extension Engine {
+    /// All materialized views, oldest first, with what they do now.
+    func jobLines() async -> [JobLine] {
+        let (record, parts) = await conductor.onWorkers { $0.jobStatistics }
+        var statistics: [ObjectID: JobStatistics] = [:]
+        for part in parts { for (id, values) in part { statistics[id, default: JobStatistics()].merge(values) } }
+        return catalog.objects.filter { $0.kind == .materializedView }.map { object in
+            let sourceIDs = inputSources(of: object.id)
+            let failure = sourceIDs.compactMap { record.sourceFailures[$0] }.first
+            return JobLine(
+                id: object.id, name: object.name, state: failure != nil ? "failed" : creating.contains(object.id) ? "creating" : "running",
+                epoch: record.epoch, statistics: statistics[object.id] ?? JobStatistics(), lag: lag(of: sourceIDs, record),
+                rejects: sourceIDs.reduce(0) { sum, id in
+                    let counts = rejects.counts(of: id)
+                    return sum + counts.kept + counts.dropped
+                },
+                message: failure.map(\.description))
+        }
+    }
+
+    /// The sources that a job's own plan reads.
+    private func inputSources(of job: ObjectID) -> [ObjectID] {
+        (plans[job]?.nodes ?? []).compactMap { node in
+            if case .source(let relation, _) = node.operation { relation.id } else { nil }
+        }
+    }
+
+    private func lag(of sourceIDs: [ObjectID], _ record: EpochRecord) -> Int64? {
+        guard !sourceIDs.isEmpty else { return nil }
+        var total: Int64 = 0
+        for id in sourceIDs {
+            for (split, mark) in record.highWatermarks[id] ?? [:] {
+                let offset = record.offsets[id]?[split] ?? mark
+                total += max(mark.position - offset.position, 0)
+            }
+        }
+        return total
+    }
+
+    /// Returns when everything that the running sources held at the call is visible.
+    package func flush() async throws(SQLError) {
+        let running = Set(conductor.published.offsets.keys)
+        var targets: [ObjectID: [SourceSplit: SplitOffset]] = [:]
+        for definition in sources.all where running.contains(definition.id) {
+            targets[definition.id] = try await offActor { () throws(SQLError) in
+                try definition.connector.highWatermarks(definition.connector.currentSplits())
+            }
+        }
+        let wanted = targets
+        conductor.wake()
+        let before = conductor.published.epoch
+        _ = await conductor.wait { record in
+            record.epoch > before
+                && wanted.allSatisfy { id, splits in
+                    record.sourceFailures[id] != nil || record.offsets[id] == nil
+                        || splits.allSatisfy { split, end in (record.offsets[id]?[split] ?? SplitOffset(0)) >= end }
+                }
+        }
+    }
+}

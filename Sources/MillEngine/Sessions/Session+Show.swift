@@ -1,0 +1,147 @@
+import MillBase
+import MillBinder
+import MillCatalog
+import MillColumnar
+import MillOptimizer
+import MillPlan
+import MillIO
+import MillSQL
+import Synchronization
+
+/// SHOW, DESCRIBE and EXPLAIN: answers made of the catalog and the running jobs.
+extension Session {
+    /// The columns of what a statement without a query returns; nil when it returns nothing.
+    static func schema(of statement: Statement) -> Schema? {
+        switch statement {
+        case .show(.objects(.jobs, _, _)): JobLine.schema
+        case .show(.objects): [Field("Name", .varchar)]
+        case .show(.columns), .describe:
+            [Field("Name", .varchar), Field("Type", .varchar), Field("Is Hidden", .varchar), Field("Description", .varchar)]
+        case .show(.create): [Field("Name", .varchar), Field("Create Sql", .varchar)]
+        case .show(.parameter(let name)): [Field(name.name, .varchar)]
+        case .show(.allParameters): [Field("Name", .varchar), Field("Setting", .varchar), Field("Description", .varchar)]
+        case .explain: [Field("QUERY PLAN", .varchar)]
+        default: nil
+        }
+    }
+
+    func show(_ statement: Statement) async throws(SQLError) -> Outcome {
+        let schema = Self.schema(of: statement) ?? []
+        let rows: [[Scalar]]
+        var verb = "SHOW"
+        switch statement {
+        case .show(.objects(.jobs, _, let like)):
+            rows = await engine.jobLines().filter { Self.matches($0.name, like) }.map(\.row)
+        case .show(.objects(let list, let schemaName, let like)):
+            rows = try await names(list, in: schemaName?.last.name).filter { Self.matches($0, like) }.map { [.string($0)] }
+        case .show(.columns(let name, let like)): rows = try await columns(of: name).filter { Self.matches($0.name, like) }.map(Self.line)
+        case .describe(let name):
+            rows = try await columns(of: name).map(Self.line)
+            verb = "DESCRIBE"
+        case .show(.create(let kind, let name)):
+            guard let kind = kind.catalogKind else { throw SQLError(.featureNotSupported, "SHOW CREATE \(kind.rawValue) is not supported") }
+            let object: CatalogObject
+            do throws(SQLError) { object = try await engine.catalog.require(kind, schema: name.schemaName, name: name.last.name) } catch {
+                throw error.located(at: name.span.source)
+            }
+            rows = [[.string("\(object.schemaName).\(object.name)"), .string(object.definition)]]
+        case .show(.parameter(let name)):
+            guard let value = state.withLock({ $0.settings[name.name] }) else {
+                throw SQLError(.undefinedObject, "unrecognized configuration parameter \"\(name.name)\"", at: name.span.source)
+            }
+            rows = [[.string(value)]]
+        case .show(.allParameters(let like)):
+            rows = state.withLock { $0.settings.all }.filter { Self.matches($0.name, like) }.map { [.string($0.name), .string($0.value), .null] }
+        default: preconditionFailure("only SHOW and DESCRIBE come here")
+        }
+        return .table(Engine.batches(rows, schema), verb: verb)
+    }
+
+    private func names(_ list: Show.ObjectList, in schemaName: String?) async throws(SQLError) -> [String] {
+        let catalog = await engine.catalog
+        let kind: CatalogObject.Kind
+        switch list {
+        case .sources: kind = .source
+        case .tables: kind = .table
+        case .materializedViews: kind = .materializedView
+        case .views: kind = .view
+        case .sinks: kind = .sink
+        case .schemas: return catalog.schemas
+        case .databases: return [databaseName]
+        case .internalTables, .indexes, .connections, .functions, .secrets, .cluster, .processList, .subscriptions, .cursors: return []
+        case .jobs: preconditionFailure("jobs have lines of their own")
+        }
+        return catalog.objects.filter { $0.kind == kind && $0.schemaName == (schemaName ?? "public") }.map(\.name)
+    }
+
+    private func columns(of name: ObjectName) async throws(SQLError) -> [CatalogColumn] {
+        guard let object = await engine.reader.object(schema: name.schemaName, name: name.last.name) else {
+            throw SQLError(.undefinedTable, "relation \"\(name.last.name)\" does not exist", at: name.span.source)
+        }
+        return object.columns
+    }
+
+    private static func line(_ column: CatalogColumn) -> [Scalar] {
+        [.string(column.name), .string(column.type.name), .string(column.isHidden ? "true" : "false"), .null]
+    }
+
+    /// SQL's LIKE for names; nil matches everything.
+    private static func matches(_ name: String, _ pattern: String?) -> Bool {
+        guard let pattern else { return true }
+        let text = Array(name.unicodeScalars)
+        // The positions of the text that the pattern so far can end at.
+        var reachable: Set<Int> = [0]
+        for symbol in pattern.unicodeScalars {
+            switch symbol {
+            case "%": reachable = reachable.min().map { Set($0...text.count) } ?? []
+            case "_": reachable = Set(reachable.filter { $0 < text.count }.map { $0 + 1 })
+            default: reachable = Set(reachable.filter { $0 < text.count && text[$0] == symbol }.map { $0 + 1 })
+            }
+        }
+        return reachable.contains(text.count)
+    }
+
+    // MARK: EXPLAIN
+
+    func explain(_ statement: Explain) async throws(SQLError) -> Outcome {
+        if statement.isAnalyze { throw SQLError(.featureNotSupported, "EXPLAIN ANALYZE is not supported", hint: "SHOW JOBS shows what running jobs do.") }
+        let stages = Set(statement.options.map { $0.name.name.uppercased() })
+        let text: String
+        if stages.contains("AST") {
+            text = statement.statement.description
+        } else {
+            text = try await plan(of: statement.statement, stages)
+        }
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { [Scalar.string(String($0))] }
+        return .table(Engine.batches(lines, [Field("QUERY PLAN", .varchar)]), verb: "EXPLAIN")
+    }
+
+    private func plan(of statement: Statement, _ stages: Set<String>) async throws(SQLError) -> String {
+        let reader = await engine.reader
+        let properties = await engine.relationProperties
+        switch statement {
+        case .query(let query):
+            let bound = try await bind(query, [])
+            if stages.contains("BOUND") { return bound.explained }
+            let optimized = Optimizer.optimize(bound)
+            if stages.contains("LOGICAL") { return optimized.explained }
+            return StreamPlanner.planQuery(optimized, relationProperties: properties).explained
+        case .createView(let view):
+            let bound = try Binder(catalog: reader, context: context.binderContext(.view)).bind(createView: view).query
+            if stages.contains("BOUND") { return bound.explained }
+            let optimized = Optimizer.optimize(bound)
+            if stages.contains("LOGICAL") || !view.isMaterialized { return optimized.explained }
+            return try StreamPlanner.planView(optimized, relationProperties: properties).explained
+        case .insert(let insert):
+            let bound = try Binder(catalog: reader, context: context.binderContext(.statement(now: engine.environment.clock.nowMicros))).bind(insert: insert)
+            return "Insert { \(bound.table.name) }\n" + Optimizer.optimize(bound.query).explained.split(separator: "\n").map { "  " + $0 }.joined(separator: "\n")
+        default:
+            throw SQLError(.featureNotSupported, "EXPLAIN of this statement is not supported", hint: "SELECT, INSERT and CREATE MATERIALIZED VIEW can be explained.")
+        }
+    }
+}
+
+extension ObjectName {
+    /// The part before the last, if there is one.
+    var schemaName: String? { parts.count >= 2 ? parts[parts.count - 2].name : nil }
+}

@@ -1,0 +1,41 @@
+package import MillBase
+package import MillBinder
+import MillCatalog
+package import MillColumnar
+package import MillExpr
+
+/// What a statement needs to know of its session.
+package struct SessionContext: Sendable {
+    package var userName: String
+    package var databaseName: String
+    /// `on_error = raise`: a failing expression ends an ad-hoc query. Otherwise it gives NULL.
+    package var raisesErrors: Bool
+    /// Writes of the session's open block that are not committed, by table: a SELECT in the block sees them.
+    package var uncommitted: [ObjectID: [DeltaBatch]]
+
+    package init(userName: String, databaseName: String, raisesErrors: Bool = true, uncommitted: [ObjectID: [DeltaBatch]] = [:]) {
+        self.userName = userName
+        self.databaseName = databaseName
+        self.raisesErrors = raisesErrors
+        self.uncommitted = uncommitted
+    }
+
+    package func binderContext(
+        _ purpose: BinderContext.Purpose, parameterTypes: [SQLType?] = [], parameterValues: [BoundExpression] = []
+    ) -> BinderContext {
+        func text(_ value: String) -> BoundExpression { .literal(.string(value), .varchar) }
+        return BinderContext(
+            purpose, parameterTypes: parameterTypes, parameterValues: parameterValues,
+            sessionValues: [
+                "current_user": text(userName), "session_user": text(userName), "user": text(userName), "current_role": text(userName),
+                "current_database": text(databaseName), "current_catalog": text(databaseName), "current_schema": text("public"),
+                "version": text(Engine.versionText),
+            ])
+    }
+}
+
+extension Engine {
+    /// What `version()` says: drivers read the PostgreSQL number from its start.
+    package static let versionText = "PostgreSQL 15.0 (Millrace \(version))"
+    package static let version = "0.1.0"
+}

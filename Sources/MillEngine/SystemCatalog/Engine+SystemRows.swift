@@ -1,0 +1,64 @@
+import MillBase
+import MillCatalog
+import MillColumnar
+import MillConnectorKit
+import MillDataflow
+import MillPlan
+
+/// Rows of the relations that the engine makes when they are read.
+extension Engine {
+    func systemRows(_ relation: RelationReference, _ session: SessionContext) async throws(SQLError) -> [DeltaBatch] {
+        guard let object = reader.object(relation.id) else { throw SQLError(.undefinedTable, "relation \"\(relation.name)\" does not exist") }
+        if relation.id.number & EngineCatalog.rejectsBit != 0 {
+            return Self.batches(rejectRows(ObjectID(relation.id.number & ~EngineCatalog.rejectsBit)), object.schema)
+        }
+        if relation.id.number & EngineCatalog.errorsBit != 0 {
+            return Self.batches(await errorRows(ObjectID(relation.id.number & ~EngineCatalog.errorsBit)), object.schema)
+        }
+        guard let system = SystemRelations.relation(relation.id) else { throw SQLError(.undefinedTable, "relation \"\(relation.name)\" does not exist") }
+        let context = SystemContext(catalog: catalog, databaseName: session.databaseName, userName: session.userName)
+        return Self.batches(system.rows(context), object.schema)
+    }
+
+    private func rejectRows(_ source: ObjectID) -> [[Scalar]] {
+        rejects.entries(of: source).map { entry in
+            [
+                .string(entry.split.topic), .int(Int64(entry.split.partition)), .int(entry.reject.position),
+                entry.reject.column.map { .string($0) } ?? .null, .bytes(entry.reject.raw), .string(entry.reject.reason), .int(entry.rejectedAtMicros),
+            ]
+        }
+    }
+
+    /// The errors of all workers' shards of a job, summed.
+    private func errorRows(_ job: ObjectID) async -> [[Scalar]] {
+        let (_, parts) = await conductor.onWorkers { circuit in
+            circuit.errors(of: job).map { ($0.entries, $0.droppedCount) } ?? ([:], 0)
+        }
+        var sums: [OperatorErrors.Entry: Int64] = [:]
+        var dropped: Int64 = 0
+        for (entries, count) in parts {
+            sums.merge(entries, uniquingKeysWith: +)
+            dropped += count
+        }
+        var rows = sums.filter { $0.value != 0 }.map { entry, count -> [Scalar] in
+            [.string(entry.operatorName), .string(entry.sqlState.code), .string(entry.message), .string(entry.row), .int(count)]
+        }
+        if dropped != 0 {
+            rows.append([.null, .string(SQLState.configurationLimitExceeded.code), .string("further errors that were not kept"), .null, .int(dropped)])
+        }
+        return rows
+    }
+
+    /// Rows of scalars as batches.
+    static func batches(_ rows: [[Scalar]], _ schema: Schema) -> [DeltaBatch] {
+        stride(from: 0, to: rows.count, by: Limits.batchRowsMax).map { start in
+            let part = rows[start..<min(start + Limits.batchRowsMax, rows.count)]
+            let columns = schema.enumerated().map { index, field in
+                let column = Column(field.type, capacity: part.count)
+                for row in part { column.append(row[index]) }
+                return column
+            }
+            return DeltaBatch(columns: columns, count: part.count)
+        }
+    }
+}

@@ -1,0 +1,38 @@
+/// One address to listen on, and what clients are told to connect to.
+package struct KafkaListener: Sendable, Hashable {
+    /// `localhost` means both loopback addresses.
+    package var host: String
+    /// 0 lets the system choose.
+    package var port: Int
+    /// The name in Metadata; nil is `host`, or for a wildcard address the one that the client reached.
+    package var advertisedHost: String?
+    /// Nil is the bound port.
+    package var advertisedPort: Int?
+
+    package init(host: String = "localhost", port: Int = 9092, advertisedHost: String? = nil, advertisedPort: Int? = nil) {
+        self.host = host
+        self.port = port
+        self.advertisedHost = advertisedHost
+        self.advertisedPort = advertisedPort
+    }
+}
+
+package struct KafkaServerOptions: Sendable {
+    package var listeners = [KafkaListener()]
+    /// Partitions of a topic that is made because somebody named it, or without a count.
+    package var defaultPartitions = 1
+    package var autoCreatesTopics = true
+    /// A longer request closes its connection; Kafka's `socket.request.max.bytes`.
+    package var requestBytesMax = 100 << 20
+    /// The most that one fetch returns; Kafka's `fetch.max.bytes`.
+    package var fetchBytesMax = 55 << 20
+    /// Requests of one connection that may wait for their answers before it is read on.
+    package var requestsInFlightMax = 64
+    /// Bytes of answers that a connection may owe before it is read on.
+    package var responseBytesMax = 64 << 20
+    package var eventLoops = 2
+    package var nodeID: Int32 = 1
+    package var clusterID = "millrace"
+
+    package init() {}
+}

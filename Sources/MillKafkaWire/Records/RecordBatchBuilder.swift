@@ -1,0 +1,143 @@
+import CLZ4
+import CSnappy
+import CZlib
+import CZstd
+
+/// Makes one record batch: for what the engine itself appends to the log, and for tests.
+///
+/// Offsets count from 0 until the log assigns them. A builder is used for one batch.
+package struct RecordBatchBuilder {
+    private var records: [UInt8] = []
+    package private(set) var recordCount: Int32 = 0
+    private var baseTimestamp: Int64 = 0
+    private var maxTimestamp: Int64 = -1
+
+    package var producerID: Int64 = -1
+    package var producerEpoch: Int16 = -1
+    package var baseSequence: Int32 = -1
+
+    package init() {}
+
+    /// Uncompressed bytes so far, header left out.
+    package var byteCount: Int { records.count }
+
+    /// Adds a record; a nil key or value is null. `timestamp` in milliseconds since 1970.
+    package mutating func append(
+        key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, timestamp: Int64, headers: [(key: String, value: [UInt8]?)] = []
+    ) {
+        if recordCount == 0 { baseTimestamp = timestamp }
+        maxTimestamp = max(maxTimestamp, timestamp)
+        var body: [UInt8] = [0]
+        body.reserveCapacity(32 + (key?.count ?? 0) + (value?.count ?? 0))
+        Varint.append(timestamp &- baseTimestamp, to: &body)
+        Varint.append(Int64(recordCount), to: &body)
+        Self.append(key, to: &body)
+        Self.append(value, to: &body)
+        Varint.append(Int64(headers.count), to: &body)
+        for header in headers {
+            var name = header.key
+            name.withUTF8 { Self.append(UnsafeRawBufferPointer($0), to: &body) }
+            if let value = header.value {
+                value.withUnsafeBytes { Self.append($0, to: &body) }
+            } else {
+                Self.append(nil, to: &body)
+            }
+        }
+        Varint.append(Int64(body.count), to: &records)
+        records.append(contentsOf: body)
+        recordCount += 1
+    }
+
+    package mutating func append(key: [UInt8]? = nil, value: [UInt8]?, timestamp: Int64, headers: [(key: String, value: [UInt8]?)] = []) {
+        func pointer<R>(_ bytes: [UInt8]?, _ body: (UnsafeRawBufferPointer?) -> R) -> R {
+            guard let bytes else { return body(nil) }
+            return bytes.withUnsafeBytes { body($0) }
+        }
+        pointer(key) { key in pointer(value) { value in append(key: key, value: value, timestamp: timestamp, headers: headers) } }
+    }
+
+    private static func append(_ bytes: UnsafeRawBufferPointer?, to target: inout [UInt8]) {
+        guard let bytes else { return Varint.append(-1, to: &target) }
+        Varint.append(Int64(bytes.count), to: &target)
+        target.append(contentsOf: bytes)
+    }
+
+    /// The batch's bytes; at least one record must have been appended.
+    package func finish(compression: Compression = .none) throws(RecordError) -> WireBytes {
+        precondition(recordCount > 0, "a batch has at least one record")
+        let payload = compression == .none ? records : try Self.compress(records, compression)
+        var writer = WireWriter()
+        writer.int16(Int16(compression.rawValue))
+        writer.int32(recordCount - 1)
+        writer.int64(baseTimestamp)
+        writer.int64(maxTimestamp)
+        writer.int64(producerID)
+        writer.int16(producerEpoch)
+        writer.int32(baseSequence)
+        writer.int32(recordCount)
+        writer.raw(WireBytes(payload))
+        let checked = writer.finish()
+        var batch = WireWriter()
+        batch.int64(0)
+        batch.int32(Int32(checked.count + RecordBatch.attributesOffset - RecordBatch.lengthPrefixBytes))
+        batch.int32(0)
+        batch.int8(2)
+        batch.uint32(checked.withUnsafeBytes { CRC32C.checksum($0) })
+        batch.raw(checked)
+        return batch.finish()
+    }
+
+    private static func compress(_ source: [UInt8], _ compression: Compression) throws(RecordError) -> [UInt8] {
+        let compressed: [UInt8]? =
+            switch compression {
+            case .none: source
+            case .gzip: gzip(source)
+            case .snappy: fill(snappy_max_compressed_length(source.count)) { target, room in
+                var written = room
+                let status = source.withUnsafeBytes {
+                    snappy_compress($0.baseAddress?.assumingMemoryBound(to: CChar.self), $0.count, target.assumingMemoryBound(to: CChar.self), &written)
+                }
+                return status == SNAPPY_OK ? written : nil
+            }
+            case .lz4: fill(LZ4F_compressFrameBound(source.count, nil)) { target, room in
+                let written = source.withUnsafeBytes { LZ4F_compressFrame(target, room, $0.baseAddress, $0.count, nil) }
+                return LZ4F_isError(written) == 0 ? written : nil
+            }
+            case .zstd: fill(ZSTD_compressBound(source.count)) { target, room in
+                let written = source.withUnsafeBytes { ZSTD_compress(target, room, $0.baseAddress, $0.count, 3) }
+                return ZSTD_isError(written) == 0 ? written : nil
+            }
+            }
+        guard let compressed else { throw .compressionFailed(compression) }
+        return compressed
+    }
+
+    private static func fill(_ capacity: Int, _ body: (UnsafeMutableRawPointer, Int) -> Int?) -> [UInt8]? {
+        var failed = false
+        let bytes = [UInt8](unsafeUninitializedCapacity: max(capacity, 1)) { buffer, count in
+            guard let base = buffer.baseAddress, let written = body(UnsafeMutableRawPointer(base), buffer.count) else {
+                failed = true
+                return
+            }
+            count = written
+        }
+        return failed ? nil : bytes
+    }
+
+    private static func gzip(_ source: [UInt8]) -> [UInt8]? {
+        var stream = z_stream()
+        // 16 added to the window's bits: a gzip header.
+        let version = deflateInit2_(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size))
+        guard version == Z_OK else { return nil }
+        defer { deflateEnd(&stream) }
+        return fill(Int(deflateBound(&stream, UInt(source.count)))) { target, room in
+            source.withUnsafeBytes { bytes in
+                stream.next_in = UnsafeMutablePointer(mutating: bytes.baseAddress?.assumingMemoryBound(to: UInt8.self))
+                stream.avail_in = UInt32(bytes.count)
+                stream.next_out = target.assumingMemoryBound(to: UInt8.self)
+                stream.avail_out = UInt32(room)
+                return deflate(&stream, Z_FINISH) == Z_STREAM_END ? Int(stream.total_out) : nil
+            }
+        }
+    }
+}

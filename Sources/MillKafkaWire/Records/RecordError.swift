@@ -1,0 +1,35 @@
+package import MillBase
+
+/// Why bytes are not the record batch they claim to be.
+package enum RecordError: Error, Hashable, Sendable, SQLErrorConvertible {
+    /// Fewer bytes than the header or its length says.
+    case truncated(needed: Int, available: Int)
+    /// A format other than 2; 0 and 1 are the message sets of old clients.
+    case unsupportedMagic(Int8)
+    case checksumMismatch(expected: UInt32, found: UInt32)
+    /// A header field that contradicts another: lengths, counts, offset deltas.
+    case invalidHeader
+    /// The record with this index is malformed.
+    case invalidRecord(index: Int)
+    case unknownCompression(Int)
+    case decompressionFailed(Compression)
+    /// More than the limit came out of a compressed batch.
+    case decompressedTooLarge(limit: Int)
+    case compressionFailed(Compression)
+
+    package var sqlError: SQLError {
+        let text =
+            switch self {
+            case .truncated(let needed, let available): "record batch ends early: \(needed) bytes needed, \(available) there"
+            case .unsupportedMagic(let magic): "record batch has the unsupported format \(magic)"
+            case .checksumMismatch(let expected, let found): "record batch has checksum \(found), its header says \(expected)"
+            case .invalidHeader: "record batch has an impossible header"
+            case .invalidRecord(let index): "record \(index) of a batch is malformed"
+            case .unknownCompression(let code): "record batch has the unknown compression \(code)"
+            case .decompressionFailed(let codec): "record batch does not decompress with \(codec)"
+            case .decompressedTooLarge(let limit): "record batch decompresses to more than \(limit) bytes"
+            case .compressionFailed(let codec): "record batch does not compress with \(codec)"
+            }
+        return SQLError(.dataCorrupted, text)
+    }
+}

@@ -1,0 +1,227 @@
+package import MillIO
+package import MillKafkaWire
+import Synchronization
+
+/// The embedded broker's data: all topics of one data directory, and what consumer groups committed.
+///
+/// Place in the path: the Kafka server appends and reads for its clients, the engine reads directly; both see the same
+/// topics and the same high watermarks. One process at a time has the directory; the data directory's lock sees to that.
+///
+/// Threading: any thread. `topics` is guarded by a mutex held for look-ups; creating and deleting take turns under
+/// another one, held across their file operations.
+///
+/// Layout, order of writes and recovery: docs/internals/log.md.
+package final class Log: Sendable {
+    package let directory: String
+    package let environment: Environment
+    package let options: LogOptions
+    /// Committed offsets of consumer groups.
+    package let groupOffsets: GroupOffsets
+    /// What the start cut off torn partitions; for the server's log.
+    package let truncatedTails: [TruncatedTail]
+    private let flusher: LogFlusher
+    private let topics: Mutex<[String: Topic]>
+    private let changes = Mutex(Changes())
+
+    /// Guards creating and deleting.
+    private struct Changes {
+        var isClosed = false
+    }
+
+    /// Opens the log in `directory`, which is made when it is missing; the directory that holds it is the caller's to make
+    /// durable.
+    /// - Throws: `storage`; `corrupted` when a topic's description is damaged. A damaged partition does not keep the others from
+    ///   opening: its `failure` says what is wrong.
+    package init(environment: Environment, directory: String, options: LogOptions = LogOptions()) throws(LogError) {
+        precondition(options.segmentBytesMax <= 1 << 30, "positions in a segment are 32 bits wide")
+        self.environment = environment
+        self.directory = directory
+        self.options = options
+        let files = environment.files
+        let flusher = LogFlusher(threadCount: options.flushThreads)
+        self.flusher = flusher
+        var found: [String: Topic] = [:]
+        var tails: [TruncatedTail] = []
+        do throws(LogError) {
+            let names: [String]
+            do throws(IOFailure) {
+                try files.createDirectory(directory)
+                if let slash = directory.lastIndex(of: "/"), slash != directory.startIndex { try files.syncDirectory(String(directory[..<slash])) }
+                names = try files.list(directory)
+                // A topic that was being made or deleted when the process ended.
+                for name in names where name.hasPrefix("@new-") || name.hasPrefix("@deleted-") { try files.remove(directory + "/" + name) }
+            } catch {
+                throw .storage(error)
+            }
+            groupOffsets = try GroupOffsets(directory: directory + "/@groups", files: files, flusher: flusher)
+            do throws(IOFailure) { try files.syncDirectory(directory) } catch { throw .storage(error) }
+            for name in names where Topic.isLegalName(name) {
+                let path = directory + "/" + name
+                guard files.exists(path + "/" + TopicMetadata.fileName) else { continue }
+                let file = path + "/" + TopicMetadata.fileName
+                let bytes: WireBytes
+                do throws(IOFailure) { bytes = try files.open(file, .read).readAll() } catch { throw .storage(error) }
+                let metadata = try TopicMetadata(bytes, path: file)
+                var partitions: [PartitionLog] = []
+                for index in 0..<metadata.partitionCount {
+                    let opened = try Self.openPartition(index, of: name, in: directory, environment, options, flusher)
+                    tails += opened.tails
+                    partitions.append(opened.partition)
+                }
+                found[name] = Topic(metadata, partitions: partitions)
+            }
+        } catch {
+            flusher.stop()
+            throw error
+        }
+        topics = Mutex(found)
+        truncatedTails = tails
+    }
+
+    // MARK: Topics
+
+    package func topic(named name: String) -> Topic? { topics.withLock { $0[name] } }
+    package func topic(id: WireUUID) -> Topic? { topics.withLock { $0.values.first { $0.id == id } } }
+    /// Sorted by name.
+    package var allTopics: [Topic] { topics.withLock { $0.values.sorted { $0.name < $1.name } } }
+
+    /// Makes a topic, durably.
+    /// - Throws: `topicExists`, `invalidTopicName`, `invalidPartitionCount`, `storage`, `closed`.
+    @discardableResult
+    package func createTopic(name: String, partitions: Int = 1, isInternal: Bool = false) throws(LogError) -> Topic {
+        guard Topic.isLegalName(name) else { throw .invalidTopicName(name) }
+        guard partitions >= 1, partitions <= options.partitionsMax else { throw .invalidPartitionCount(partitions) }
+        return try changing { () throws(LogError) in
+            if topic(named: name) != nil { throw .topicExists(name) }
+            let metadata = TopicMetadata(
+                name: name, id: WireUUID(high: environment.random.next() | 1, low: environment.random.next()), partitionCount: partitions,
+                isInternal: isInternal, createdMicros: environment.clock.nowMicros)
+            try make(metadata)
+            let topic = Topic(metadata, partitions: try openPartitions(0..<partitions, of: name))
+            topics.withLock { $0[name] = topic }
+            return topic
+        }
+    }
+
+    /// The topic, made with one partition when there is none: for producers and readers that name a topic first.
+    package func topic(named name: String, creatingWithPartitions partitions: Int) throws(LogError) -> Topic {
+        if let topic = topic(named: name) { return topic }
+        do throws(LogError) { return try createTopic(name: name, partitions: partitions) } catch {
+            // Another connection was faster.
+            if case .topicExists = error, let topic = topic(named: name) { return topic }
+            throw error
+        }
+    }
+
+    /// Removes a topic and its data. Readers that hold it fail with `unknownTopic` from then on.
+    package func deleteTopic(named name: String) throws(LogError) {
+        try changing { () throws(LogError) in
+            guard let topic = topic(named: name) else { throw .unknownTopic(name) }
+            let grave = directory + "/@deleted-\(topic.id)"
+            do throws(IOFailure) {
+                try environment.files.rename(directory + "/" + name, to: grave)
+                try environment.files.syncDirectory(directory)
+            } catch {
+                throw .storage(error)
+            }
+            topics.withLock { $0[name] = nil }
+            for partition in topic.partitions { partition.stop(.unknownTopic(name)) }
+            groupOffsets.delete(topic: name) { _ in }
+            // What cannot be removed now goes at the next start.
+            do throws(IOFailure) { try environment.files.remove(grave) } catch {}
+        }
+    }
+
+    /// Adds partitions, up to `count` in all.
+    package func growTopic(named name: String, toPartitions count: Int) throws(LogError) {
+        guard count <= options.partitionsMax else { throw .invalidPartitionCount(count) }
+        try changing { () throws(LogError) in
+            guard let topic = topic(named: name) else { throw .unknownTopic(name) }
+            let old = topic.partitions.count
+            guard count > old else { throw .invalidPartitionCount(count) }
+            let path = directory + "/" + name
+            let metadata = TopicMetadata(
+                name: name, id: topic.id, partitionCount: count, isInternal: topic.isInternal, createdMicros: topic.createdMicros)
+            do throws(IOFailure) {
+                try makePartitions(old..<count, in: path)
+                let new = try environment.files.open(path + "/" + TopicMetadata.fileName + ".new", .create)
+                try new.writeAll(metadata.encoded())
+                try new.sync()
+                try environment.files.rename(new.path, to: path + "/" + TopicMetadata.fileName)
+                try environment.files.syncDirectory(path)
+            } catch {
+                throw .storage(error)
+            }
+            topic.add(try openPartitions(old..<count, of: name))
+        }
+    }
+
+    private func changing<T>(_ body: () throws(LogError) -> T) throws(LogError) -> T {
+        let result: Result<T, LogError> = changes.withLock { changes in
+            guard !changes.isClosed else { return .failure(.closed) }
+            do throws(LogError) { return .success(try body()) } catch { return .failure(error) }
+        }
+        return try result.get()
+    }
+
+    /// A topic's files, complete before they get their name.
+    private func make(_ metadata: TopicMetadata) throws(LogError) {
+        let files = environment.files
+        let cradle = directory + "/@new-\(metadata.id)"
+        let path = directory + "/" + metadata.name
+        do throws(IOFailure) {
+            try files.createDirectory(cradle)
+            try makePartitions(0..<metadata.partitionCount, in: cradle)
+            let file = try files.open(cradle + "/" + TopicMetadata.fileName, .create)
+            try file.writeAll(metadata.encoded())
+            try file.sync()
+            try files.syncDirectory(cradle)
+            try files.rename(cradle, to: path)
+            try files.syncDirectory(directory)
+        } catch {
+            throw .storage(error)
+        }
+    }
+
+    private func makePartitions(_ indexes: Range<Int>, in directory: String) throws(IOFailure) {
+        for index in indexes {
+            let place = directory + "/\(index)"
+            // A leftover of an earlier attempt that did not get as far as the description.
+            try environment.files.remove(place)
+            try environment.files.createDirectory(place)
+            _ = try PartitionLog.create(in: place, environment.files)
+            try environment.files.syncDirectory(place)
+        }
+        try environment.files.syncDirectory(directory)
+    }
+
+    private func openPartitions(_ indexes: Range<Int>, of topic: String) throws(LogError) -> [PartitionLog] {
+        var partitions: [PartitionLog] = []
+        for index in indexes { partitions.append(try Self.openPartition(index, of: topic, in: directory, environment, options, flusher).partition) }
+        return partitions
+    }
+
+    private static func openPartition(
+        _ index: Int, of topic: String, in directory: String, _ environment: Environment, _ options: LogOptions, _ flusher: LogFlusher
+    ) throws(LogError) -> (partition: PartitionLog, tails: [TruncatedTail]) {
+        let place = directory + "/\(topic)/\(index)"
+        let recovered = try PartitionLog.recover(place, environment.files, options, nowMillis: environment.clock.nowMicros / 1000)
+        let partition = PartitionLog(
+            topic: topic, index: Int32(index), directory: place, environment: environment, options: options, flusher: flusher, recovered: recovered)
+        return (partition, recovered.tails)
+    }
+
+    /// Makes everything durable and stops; later calls fail with `closed`.
+    package func close() {
+        let first = changes.withLock { changes in
+            defer { changes.isClosed = true }
+            return !changes.isClosed
+        }
+        guard first else { return }
+        flusher.stop()
+        groupOffsets.flush()
+        for topic in allTopics { for partition in topic.partitions { partition.close() } }
+    }
+
+    deinit { flusher.stop() }
+}

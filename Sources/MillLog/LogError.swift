@@ -1,0 +1,42 @@
+package import MillBase
+package import MillIO
+package import MillKafkaWire
+
+/// What the log refuses, and why.
+package enum LogError: Error, Hashable, Sendable, SQLErrorConvertible {
+    case unknownTopic(String)
+    case topicExists(String)
+    case invalidTopicName(String)
+    case invalidPartitionCount(Int)
+    /// A read outside what the partition has; `end` is the offset after the last durable record.
+    case offsetOutOfRange(requested: Int64, start: Int64, end: Int64)
+    case invalidBatch(RecordError)
+    case batchTooLarge(bytes: Int, limit: Int)
+    /// An idempotent producer's sequence that neither follows its last one nor repeats one.
+    case outOfOrderSequence(expected: Int32, found: Int32)
+    /// A producer epoch older than one already seen.
+    case staleProducerEpoch(current: Int16, found: Int16)
+    case storage(IOFailure)
+    /// A file that contradicts itself or its index; its partition is stopped.
+    case corrupted(path: String, reason: String)
+    case closed
+
+    package var sqlError: SQLError {
+        switch self {
+        case .unknownTopic(let name): SQLError(.undefinedObject, "topic \"\(name)\" does not exist")
+        case .topicExists(let name): SQLError(.duplicateTable, "topic \"\(name)\" already exists")
+        case .invalidTopicName(let name):
+            SQLError(.invalidName, "\"\(name)\" is not a topic name", hint: "Use up to 249 letters, digits, dots, hyphens and underscores.")
+        case .invalidPartitionCount(let count): SQLError(.invalidParameterValue, "a topic cannot have \(count) partitions")
+        case .offsetOutOfRange(let requested, let start, let end):
+            SQLError(.numericValueOutOfRange, "offset \(requested) is out of range", detail: "The partition holds \(start) up to \(end).")
+        case .invalidBatch(let error): error.sqlError
+        case .batchTooLarge(let bytes, let limit): SQLError(.programLimitExceeded, "a record batch of \(bytes) bytes is over the limit of \(limit)")
+        case .outOfOrderSequence(let expected, let found): SQLError(.dataCorrupted, "producer sequence \(found) where \(expected) was expected")
+        case .staleProducerEpoch(let current, let found): SQLError(.dataCorrupted, "producer epoch \(found) after \(current)")
+        case .storage(let failure): failure.sqlError
+        case .corrupted(let path, let reason): SQLError(.dataCorrupted, "\"\(path)\" is damaged: \(reason)")
+        case .closed: SQLError(.adminShutdown, "the log is closed")
+        }
+    }
+}

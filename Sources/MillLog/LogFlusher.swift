@@ -1,0 +1,146 @@
+#if canImport(Glibc)
+import Glibc
+#else
+import Darwin
+#endif
+
+/// Something with written data to make durable.
+protocol Flushable: AnyObject, Sendable {
+    /// Makes durable what was written before the call, and tells who waits. Never called twice at once.
+    func flush()
+}
+
+/// The threads that sync files: a partition that was written to is queued once, and everything written to it until its
+/// turn comes shares one fsync. So a lone producer waits for one fsync, and a hundred do too.
+///
+/// Threading: any thread may `schedule`; the lists are guarded by the pthread mutex, which is what makes it Sendable.
+final class LogFlusher: @unchecked Sendable {
+    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+    private let condition: UnsafeMutablePointer<pthread_cond_t>
+    private var queue: [any Flushable] = []
+    private var head = 0
+    private var queued: Set<ObjectIdentifier> = []
+    private var busy: Set<ObjectIdentifier> = []
+    private var stopping = false
+    private var threads: [pthread_t] = []
+
+    init(threadCount: Int) {
+        mutex = .allocate(capacity: 1)
+        condition = .allocate(capacity: 1)
+        pthread_mutex_init(mutex, nil)
+        pthread_cond_init(condition, nil)
+        for _ in 0..<threadCount {
+            var thread = pthread_t()
+            let me = Unmanaged.passRetained(self)
+            let status = pthread_create(&thread, nil, { argument in
+                guard let argument else { return nil }
+                Unmanaged<LogFlusher>.fromOpaque(argument).takeRetainedValue().run()
+                return nil
+            }, me.toOpaque())
+            precondition(status == 0, "a thread can be started")
+            threads.append(thread)
+        }
+    }
+
+    deinit {
+        pthread_mutex_destroy(mutex)
+        pthread_cond_destroy(condition)
+        mutex.deallocate()
+        condition.deallocate()
+    }
+
+    func schedule(_ target: any Flushable) {
+        pthread_mutex_lock(mutex)
+        if queued.insert(ObjectIdentifier(target)).inserted {
+            queue.append(target)
+            pthread_cond_signal(condition)
+        }
+        pthread_mutex_unlock(mutex)
+    }
+
+    /// Flushes what is queued and ends the threads.
+    func stop() {
+        pthread_mutex_lock(mutex)
+        stopping = true
+        let running = threads
+        threads = []
+        pthread_cond_broadcast(condition)
+        pthread_mutex_unlock(mutex)
+        for thread in running { pthread_join(thread, nil) }
+    }
+
+    private func run() {
+        pthread_mutex_lock(mutex)
+        while true {
+            if let target = take() {
+                let id = ObjectIdentifier(target)
+                busy.insert(id)
+                pthread_mutex_unlock(mutex)
+                target.flush()
+                pthread_mutex_lock(mutex)
+                busy.remove(id)
+                if queued.contains(id) { pthread_cond_signal(condition) }
+            } else if stopping, queue.count == head {
+                break
+            } else {
+                pthread_cond_wait(condition, mutex)
+            }
+        }
+        pthread_cond_broadcast(condition)
+        pthread_mutex_unlock(mutex)
+    }
+
+    /// The next in the queue that no thread is flushing.
+    private func take() -> (any Flushable)? {
+        for index in head..<queue.count where !busy.contains(ObjectIdentifier(queue[index])) {
+            let target = queue[index]
+            queue.swapAt(index, head)
+            head += 1
+            if head == queue.count || head > 1024 {
+                queue.removeFirst(head)
+                head = 0
+            }
+            queued.remove(ObjectIdentifier(target))
+            return target
+        }
+        return nil
+    }
+}
+
+/// Waits for one value from another thread.
+final class OneShot<Value: Sendable>: @unchecked Sendable {
+    // The mutex guards `value`; a waiter and a setter are all there is.
+    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+    private let condition: UnsafeMutablePointer<pthread_cond_t>
+    private var value: Value?
+
+    init() {
+        mutex = .allocate(capacity: 1)
+        condition = .allocate(capacity: 1)
+        pthread_mutex_init(mutex, nil)
+        pthread_cond_init(condition, nil)
+    }
+
+    deinit {
+        pthread_mutex_destroy(mutex)
+        pthread_cond_destroy(condition)
+        mutex.deallocate()
+        condition.deallocate()
+    }
+
+    func set(_ value: Value) {
+        pthread_mutex_lock(mutex)
+        self.value = value
+        pthread_cond_signal(condition)
+        pthread_mutex_unlock(mutex)
+    }
+
+    func wait() -> Value {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        while true {
+            if let value { return value }
+            pthread_cond_wait(condition, mutex)
+        }
+    }
+}

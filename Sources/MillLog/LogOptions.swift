@@ -1,0 +1,27 @@
+/// How the log keeps its promises, and its sizes.
+package struct LogOptions: Sendable {
+    /// When an append is acknowledged and seen.
+    package enum Flush: Sendable, Hashable {
+        /// After fsync, shared by all that wait: nothing acknowledged is lost to a power cut.
+        case sync
+        /// When the system has it, as Kafka does: nothing is lost to kill -9.
+        case os
+    }
+
+    package var flush: Flush = .sync
+    /// A start checks at most one segment of each partition.
+    package var segmentBytesMax = 256 << 20
+    /// Bytes between two entries of a segment's index; a look-up reads at most this much too much.
+    package var indexIntervalBytes = 32 << 10
+    /// The largest record batch; Kafka's `message.max.bytes`, but more generous, as clients have limits of their own.
+    package var batchBytesMax = 16 << 20
+    /// The most that a compressed batch may become.
+    package var decompressedBytesMax = 128 << 20
+    /// A producer that has been silent this long is forgotten, as in Kafka.
+    package var producerExpirationMillis: Int64 = 24 * 3600 * 1000
+    /// Threads that sync files.
+    package var flushThreads = 4
+    package var partitionsMax = 10_000
+
+    package init() {}
+}

@@ -1,0 +1,94 @@
+import MillColumnar
+import MillExpr
+import MillPlan
+
+/// A stream plan while it is made: nodes without doubles, and the exchanges between them.
+struct StreamPlanBuilder {
+    /// What makes two nodes the same: everything but the names of columns.
+    private struct Identity: Hashable {
+        var operation: StreamOperation
+        var inputs: [NodeIndex]
+        var types: [SQLType]
+        var properties: StreamProperties
+    }
+
+    private(set) var plan = StreamPlan()
+    private var known: [Identity: NodeIndex] = [:]
+
+    subscript(_ index: NodeIndex) -> StreamNode { plan[index] }
+
+    /// Adds a node or finds the one that does the same; the names of the first stay.
+    mutating func add(_ operation: StreamOperation, _ inputs: [NodeIndex], _ schema: Schema, _ properties: StreamProperties) -> NodeIndex {
+        let identity = Identity(operation: operation, inputs: inputs, types: schema.map(\.type), properties: properties)
+        if let index = known[identity] { return index }
+        let index = plan.add(StreamNode(operation, inputs: inputs, schema: schema, properties: properties))
+        known[identity] = index
+        return index
+    }
+
+    /// The plan with its root, which bears the names that the user gave.
+    mutating func finished(_ root: StreamOperation, _ input: NodeIndex, schema: Schema) -> StreamPlan {
+        _ = plan.add(StreamNode(root, inputs: [input], schema: schema, properties: self[input].properties))
+        return plan
+    }
+
+    /// A projection, unless it would change nothing but names.
+    mutating func project(_ input: NodeIndex, _ expressions: [BoundExpression], names: [String]) -> NodeIndex {
+        let node = self[input]
+        let columns = expressions.map { if case .column(let index, _) = $0 { index } else { -1 } }
+        if columns == Array(node.schema.indices) { return input }
+        let schema = expressions.indices.map { Field(names[$0], expressions[$0].type) }
+        return add(.project(expressions), [input], schema, node.properties.remapped { columns.firstIndex(of: $0) })
+    }
+
+    /// The input with expressions as columns: those that are columns already, others appended.
+    mutating func withColumns(_ input: NodeIndex, _ expressions: [BoundExpression]) -> (NodeIndex, [Int]) {
+        let schema = self[input].schema
+        var all = schema.indices.map { BoundExpression.column($0, schema[$0].type) }
+        var names = schema.map(\.name)
+        var columns: [Int] = []
+        for expression in expressions {
+            if let index = all.firstIndex(of: expression) {
+                columns.append(index)
+            } else {
+                columns.append(all.count)
+                all.append(expression)
+                names.append("key_\(columns.count)")
+            }
+        }
+        return (project(input, all, names: names), columns)
+    }
+
+    // MARK: Distribution
+
+    /// The input with rows that are equal in `keys` on one worker; no keys: all on worker 0.
+    mutating func distributing(_ input: NodeIndex, by keys: [Int]) -> NodeIndex {
+        if self[input].properties.distribution.fits(keys) { return input }
+        return exchanging(input, keys.isEmpty ? .single : .hash(keys))
+    }
+
+    /// The input on worker 0.
+    mutating func gathering(_ input: NodeIndex) -> NodeIndex {
+        self[input].properties.distribution == .single ? input : exchanging(input, .single)
+    }
+
+    private mutating func exchanging(_ input: NodeIndex, _ distribution: Distribution) -> NodeIndex {
+        let node = self[input]
+        guard node.properties.distribution != distribution else { return input }
+        var properties = node.properties
+        properties.distribution = distribution
+        return add(.exchange(distribution), [input], node.schema, properties)
+    }
+
+    /// Both inputs of a join with rows of equal keys on one worker: a side that is already distributed by some of the keys
+    /// stays, and the other one follows it.
+    mutating func colocating(_ left: NodeIndex, _ leftKeys: [Int], _ right: NodeIndex, _ rightKeys: [Int]) -> (NodeIndex, NodeIndex) {
+        guard !leftKeys.isEmpty else { return (gathering(left), gathering(right)) }
+        let leftDistribution = self[left].properties.distribution
+        let rightDistribution = self[right].properties.distribution
+        if leftDistribution == .single, rightDistribution == .single { return (left, right) }
+        if let places = leftDistribution.places(in: leftKeys) { return (left, exchanging(right, .hash(places.map { rightKeys[$0] }))) }
+        if let places = rightDistribution.places(in: rightKeys) { return (exchanging(left, .hash(places.map { leftKeys[$0] })), right) }
+        return (exchanging(left, .hash(leftKeys)), exchanging(right, .hash(rightKeys)))
+    }
+}

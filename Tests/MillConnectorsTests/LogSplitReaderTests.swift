@@ -1,0 +1,93 @@
+import MillConnectorKit
+import MillIO
+import MillKafkaWire
+import MillLog
+import Testing
+
+@testable import MillConnectors
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Darwin
+#endif
+
+@Suite struct LogSplitReaderTests {
+    private func withLog(_ body: (Log) throws -> Void) throws {
+        var template = Array("/tmp/millrace-log-XXXXXX".utf8CString)
+        let path = String(cString: try #require(mkdtemp(&template)))
+        let log = try Log(environment: .system, directory: path)
+        defer {
+            log.close()
+            try? LocalFileSystem().remove(path)
+        }
+        try body(log)
+    }
+
+    private func append(_ log: Log, _ topic: String, _ values: [String?], compression: Compression = .none, millis: Int64 = 1000) throws {
+        var builder = RecordBatchBuilder()
+        for (index, value) in values.enumerated() { builder.append(value: value.map { Array($0.utf8) }, timestamp: millis + Int64(index)) }
+        _ = try #require(log.topic(named: topic)?.partition(0)).appendAndWait(builder.finish(compression: compression))
+    }
+
+    private func connector(_ log: Log, _ mode: [String: String] = [:], addresses: [String] = ["localhost:9092", "kafka:29092"]) throws -> KafkaConnector {
+        let options = ["topic": "t", "properties.bootstrap.servers": "Localhost:9092, kafka:29092"].merging(mode) { $1 }
+        return try KafkaConnector(options: ConnectorOptions(connector: "kafka", options), embedded: EmbeddedBroker(log: log, addresses: addresses))
+    }
+
+    @Test func onlyOurOwnAddressesAreReadDirectly() throws {
+        try withLog { log in
+            let own = try connector(log)
+            let other = try connector(log, addresses: ["localhost:9092"])
+            #expect(own.isEmbedded)
+            #expect(!other.isEmbedded)
+        }
+    }
+
+    @Test func recordsComeInOrderOverBatchesAndCodecs() throws {
+        try withLog { log in
+            try log.createTopic(name: "t", partitions: 1)
+            let connector = try connector(log)
+            let split = try #require(try connector.currentSplits().first)
+            let bell = Bell()
+            let reader = try connector.openReader(split, at: SplitOffset(0)) { bell.ring() }
+            #expect(try reader.poll(maxRecords: 10, maxBytes: 1 << 20) == nil)
+            var expected: [ReadRecord] = []
+            for (index, codec) in Compression.allCases.enumerated() {
+                let values: [String?] = (0..<9).map { $0 == 4 ? nil : "{\"batch\":\(index),\"record\":\($0)}" }
+                for value in values { expected.append(ReadRecord(position: Int64(expected.count), value: value)) }
+                try append(log, "t", values, compression: codec)
+            }
+            for maxRecords in [1, 4, 9, 1000] {
+                let again = try connector.openReader(split, at: SplitOffset(3)) {}
+                #expect(try read(again, bell, count: expected.count - 3, maxRecords: maxRecords, maxBytes: 100) == Array(expected[3...]))
+                #expect(try again.poll(maxRecords: 1, maxBytes: 100) == nil)
+            }
+            #expect(try read(reader, bell, count: expected.count) == expected)
+            #expect(reader.highWatermark == SplitOffset(Int64(expected.count)))
+            reader.close()
+        }
+    }
+
+    @Test func originsAreTheFirstTheNextAndTheTimedRecord() throws {
+        try withLog { log in
+            #expect(try connector(log).resolveOrigin() == [:])
+            try log.createTopic(name: "t", partitions: 1)
+            try append(log, "t", ["a", "b", "c"], millis: 5000)
+            let split = SourceSplit(name: "t/0", topic: "t", partition: 0)
+            #expect(try connector(log).resolveOrigin() == [split: SplitOffset(0)])
+            #expect(try connector(log, ["scan.startup.mode": "latest"]).resolveOrigin() == [split: SplitOffset(3)])
+            #expect(try connector(log, ["scan.startup.timestamp.millis": "5002"]).resolveOrigin() == [split: SplitOffset(2)])
+            #expect(try connector(log, ["scan.startup.timestamp.millis": "6000"]).resolveOrigin() == [split: SplitOffset(3)])
+        }
+    }
+
+    @Test func anOffsetBehindTheEndStopsTheReader() throws {
+        try withLog { log in
+            try log.createTopic(name: "t", partitions: 1)
+            let connector = try connector(log)
+            let reader = try connector.openReader(SourceSplit(name: "t/0", topic: "t", partition: 0), at: SplitOffset(5)) {}
+            #expect(throws: (any Error).self) { try reader.poll(maxRecords: 1, maxBytes: 1) }
+        }
+    }
+}

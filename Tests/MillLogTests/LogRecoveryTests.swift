@@ -1,0 +1,184 @@
+import MillIO
+import MillKafkaWire
+import Synchronization
+import Testing
+
+@testable import MillLog
+
+@Suite struct LogRecoveryTests {
+    /// Whatever was acknowledged is there after a power cut, in order; what was not may be there, as a prefix.
+    @Test func acknowledgedRecordsSurviveEveryPowerCut() throws {
+        for seed in UInt64(0)..<200 {
+            let disk = try Disk(seed)
+            var acknowledged: [String] = []
+            var sent: [String] = []
+            for life in 0..<4 {
+                let log = try disk.open { ($0.segmentBytesMax, $0.indexIntervalBytes) = (700, 200) }
+                let partition = try log.topic(named: "t", creatingWithPartitions: 1).partition(0)
+                let found = try readAll(try #require(partition))
+                let isWhole = found.starts(with: acknowledged)
+                #expect(isWhole, "seed \(seed) life \(life): \(found.count) of \(acknowledged.count)")
+                let isPrefix = sent.starts(with: found)
+                #expect(isPrefix, "seed \(seed) life \(life)")
+                acknowledged = found
+                sent = found
+                for index in 0..<disk.random.below(12) {
+                    let values = (0...disk.random.below(3)).map { "\(life).\(index).\($0)" + String(repeating: "x", count: disk.random.below(600)) }
+                    sent += values
+                    if index % 3 == 2 {
+                        // Nobody waits: the power may go while the fsync is under way.
+                        partition?.append(try batch(values)) { _ in }
+                    } else {
+                        try partition?.appendAndWait(batch(values))
+                        acknowledged = sent
+                    }
+                }
+                disk.files.crash(random: disk.random)
+            }
+        }
+    }
+
+    @Test func aTornTailIsCutAndReported() throws {
+        let disk = try Disk()
+        var log = try disk.open()
+        try #require(log.createTopic(name: "t").partition(0)).appendAndWait(batch(["a"]))
+        disk.files.crash(random: disk.random)
+        let path = "/data/log/t/0/00000000000000000000.log"
+        let file = try disk.files.open(path, .readWrite)
+        let size = try file.size()
+        let torn = Array(try batch(["torn"]).array.dropLast(3))
+        try torn.withUnsafeBytes { try file.write($0, at: size) }
+        log = try disk.open()
+        #expect(log.truncatedTails == [TruncatedTail(path: path, keptBytes: size, cutBytes: torn.count)])
+        let partition = try #require(log.topic(named: "t")?.partition(0))
+        #expect(try partition.appendAndWait(batch(["b"])).baseOffset == 1)
+        #expect(try readAll(partition) == ["a", "b"])
+    }
+
+    @Test func everyBrokenByteOfTheTailIsSeen() throws {
+        let disk = try Disk()
+        let log = try disk.open()
+        let partition = try #require(log.createTopic(name: "t").partition(0))
+        try partition.appendAndWait(batch(["a"]))
+        try partition.appendAndWait(batch(["b"]))
+        let path = "/data/log/t/0/00000000000000000000.log"
+        disk.files.crash(random: disk.random)
+        let original = try disk.files.open(path, .read).readAll().array
+        for place in (original.count / 2)..<original.count {
+            // The leader epoch is not under the checksum and means nothing here.
+            if (12..<16).contains(place - original.count / 2) { continue }
+            var bytes = original
+            bytes[place] ^= 0xFF
+            let file = try disk.files.open(path, .create)
+            try bytes.withUnsafeBytes { try file.write($0, at: 0) }
+            let reopened = try disk.open()
+            #expect(try readAll(#require(reopened.topic(named: "t")?.partition(0))) == ["a"], "byte \(place)")
+        }
+    }
+
+    @Test func aSegmentShorterThanItsIndexStopsThePartitionAlone() throws {
+        let disk = try Disk()
+        var log = try disk.open()
+        try log.createTopic(name: "t", partitions: 2)
+        for index in Int32(0)...1 { try #require(log.topic(named: "t")?.partition(index)).appendAndWait(batch(["a"])) }
+        log.close()
+        try disk.files.open("/data/log/t/0/00000000000000000000.log", .readWrite).truncate(to: 10)
+        log = try disk.open()
+        let broken = try #require(log.topic(named: "t")?.partition(0))
+        guard case .corrupted(let path, _) = broken.failure else {
+            Issue.record("\(String(describing: broken.failure))")
+            return
+        }
+        #expect(path.hasSuffix("/t/0/00000000000000000000.log"))
+        #expect(throws: LogError.self) { try broken.read(from: 0, maxBytes: 100) }
+        #expect(throws: LogError.self) { try broken.appendAndWait(batch(["b"])) }
+        #expect(try readAll(#require(log.topic(named: "t")?.partition(1))) == ["a"])
+    }
+
+    /// Fails every file operation from the n-th on, for each n, and cuts the power.
+    private func atEveryOperation(_ prepare: (Log) throws -> Void = { _ in }, _ run: (Log) throws -> Void, _ check: (Log) throws -> Void) throws {
+        for limit in 0..<400 {
+            let disk = try Disk(UInt64(limit))
+            let log = try disk.open()
+            try prepare(log)
+            let count = Mutex(0)
+            disk.files.setFault { operation, _ in count.withLock { $0 += 1; return $0 > limit ? 5 : nil } }
+            let finished = (try? run(log)) != nil  // an error is one of the two outcomes
+            let reached = count.withLock { $0 }
+            disk.files.crash(random: disk.random)
+            disk.files.setFault(nil)
+            try check(try disk.open())
+            if finished, reached <= limit { return }
+        }
+    }
+
+    @Test func aTopicIsMadeWholeOrNotAtAll() throws {
+        try atEveryOperation({ try $0.createTopic(name: "old") }) { log in
+            try log.createTopic(name: "new", partitions: 3)
+        } _: { log in
+            #expect(log.topic(named: "old")?.partitions.count == 1)
+            #expect([nil, 3].contains(log.topic(named: "new")?.partitions.count))
+            try log.topic(named: "new", creatingWithPartitions: 3).partitions[2].appendAndWait(batch(["a"]))
+        }
+    }
+
+    @Test func aTopicGrowsWhollyOrNotAtAll() throws {
+        try atEveryOperation({ try $0.createTopic(name: "t").partitions[0].appendAndWait(batch(["kept"])) }) { log in
+            try log.growTopic(named: "t", toPartitions: 3)
+        } _: { log in
+            let topic = try #require(log.topic(named: "t"))
+            #expect([1, 3].contains(topic.partitions.count))
+            #expect(try readAll(topic.partitions[0]) == ["kept"])
+            if topic.partitions.count == 1 { try log.growTopic(named: "t", toPartitions: 2) }
+            try topic.partitions[1].appendAndWait(batch(["a"]))
+        }
+    }
+
+    @Test func aTopicIsDeletedWhollyOrNotAtAll() throws {
+        try atEveryOperation({ try $0.createTopic(name: "t").partitions[0].appendAndWait(batch(["kept"])) }) { log in
+            try log.deleteTopic(named: "t")
+        } _: { log in
+            guard let topic = log.topic(named: "t") else { return }
+            let found = try readAll(topic.partitions[0])
+            #expect(found == ["kept"])
+        }
+    }
+
+    @Test func aTopicMadeAgainIsEmptyAndHasAnotherId() throws {
+        let log = try Disk().open()
+        let first = try log.createTopic(name: "t")
+        try first.partitions[0].appendAndWait(batch(["a"]))
+        try log.deleteTopic(named: "t")
+        #expect(throws: LogError.unknownTopic("t")) { try first.partitions[0].read(from: 0, maxBytes: 1) }
+        let second = try log.createTopic(name: "t")
+        #expect(second.id != first.id && second.partitions[0].highWatermark == 0)
+        #expect(throws: LogError.topicExists("t")) { try log.createTopic(name: "t") }
+        #expect(throws: LogError.invalidTopicName("a/b")) { try log.createTopic(name: "a/b") }
+        #expect(throws: LogError.invalidTopicName("..")) { try log.createTopic(name: "..") }
+        #expect(throws: LogError.invalidPartitionCount(0)) { try log.createTopic(name: "u", partitions: 0) }
+    }
+
+    @Test func committedOffsetsSurviveAndAreRewritten() throws {
+        let disk = try Disk()
+        var log = try disk.open()
+        let metadata = String(repeating: "m", count: 1000)
+        for index in 0..<3000 {
+            let done = OneShot<LogError?>()
+            let value = GroupOffsets.Committed(offset: Int64(index), leaderEpoch: 0, metadata: metadata, committedMillis: 5)
+            log.groupOffsets.commit(group: "g\(index % 2)", [(.init(topic: "t", partition: Int32(index % 3)), value)]) { done.set($0) }
+            #expect(done.wait() == nil)
+        }
+        #expect(try disk.files.open("/data/log/@groups/offsets.log", .read).size() < 2 << 20)
+        disk.files.crash(random: disk.random)
+        log = try disk.open()
+        #expect(log.groupOffsets.groups == ["g0", "g1"])
+        #expect(log.groupOffsets.committed(group: "g1", .init(topic: "t", partition: 2))?.offset == 2999)
+        try log.createTopic(name: "t")
+        try log.deleteTopic(named: "t")
+        log.groupOffsets.flush()
+        #expect(log.groupOffsets.groups.isEmpty)
+        log.close()
+        log = try disk.open()
+        #expect(log.groupOffsets.groups.isEmpty)
+    }
+}

@@ -1,0 +1,98 @@
+import MillBase
+import MillBinder
+import MillCatalog
+import MillExpr
+import MillOptimizer
+import MillPlan
+import MillSQL
+
+/// A golden file of plans: cases of `-- sql`, `-- logical` and `-- stream`, sharing one catalog from top to bottom.
+///
+/// Lines that begin with `#` are comments and stay. A case's statements run in order; the plans printed are those of its
+/// last SELECT or CREATE MATERIALIZED VIEW, after the optimizer.
+struct PlanFile {
+    /// The file's text with the plans as they are now.
+    static func blessed(_ text: String) throws -> String {
+        var world = PlanWorld()
+        var output: [String] = []
+        var sql: [String] = []
+        var section = ""
+        func finish() throws {
+            guard !sql.isEmpty else { return }
+            let statements = sql.filter { !$0.hasPrefix("#") }.joined(separator: "\n")
+            output.append(contentsOf: sql)
+            sql = []
+            guard let plans = try world.run(statements) else { return }
+            output += ["-- logical", plans.logical, "-- stream", plans.stream, ""]
+        }
+        for line in text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init) {
+            switch line {
+            case "-- sql":
+                try finish()
+                section = "sql"
+                output.append(line)
+            case "-- logical", "-- stream": section = "plan"
+            default:
+                if section == "sql" { sql.append(line) } else if line.hasPrefix("#") {
+                    try finish()
+                    output.append(line)
+                }
+            }
+        }
+        try finish()
+        while output.last?.isEmpty ?? false { output.removeLast() }
+        return output.joined(separator: "\n") + "\n"
+    }
+}
+
+/// A catalog that statements build up, with what the planner has derived for its relations.
+struct PlanWorld {
+    var catalog = Catalog()
+    var properties: [ObjectID: StreamProperties] = [:]
+
+    /// Runs statements; the plans of the last that has some.
+    mutating func run(_ text: String) throws -> (logical: String, stream: String)? {
+        var plans: (String, String)?
+        for parsed in try Parser.parseStatements(text) {
+            switch parsed.statement {
+            case .createRelation(let statement):
+                let binder = Binder(catalog: catalog, context: BinderContext(.view))
+                let bound = try binder.bind(createRelation: statement)
+                let object = try catalog.create(
+                    CatalogObject(
+                        id: ObjectID(0), schemaName: bound.schemaName, name: bound.name, kind: bound.kind, columns: bound.columns,
+                        primaryKey: bound.primaryKey))
+                if bound.kind == .table {
+                    let key = bound.primaryKey.isEmpty ? nil : bound.primaryKey
+                    properties[object.id] = StreamProperties(
+                        uniqueKey: key, appendOnly: false, distribution: .hash(key ?? Array(bound.columns.indices)))
+                }
+            case .createView(let statement):
+                let binder = Binder(catalog: catalog, context: BinderContext(.view))
+                let bound = try binder.bind(createView: statement)
+                let object = try catalog.create(
+                    CatalogObject(
+                        id: ObjectID(0), schemaName: bound.schemaName, name: bound.name, kind: bound.kind, columns: bound.columns,
+                        dependencies: binder.dependencies, query: bound.query))
+                guard bound.kind == .materializedView else { continue }
+                let query = Optimizer.optimize(bound.query)
+                let plan = try StreamPlanner.planView(query, relationProperties: relationProperties)
+                properties[object.id] = plan[plan.root].properties
+                plans = (query.explained, plan.explained)
+            case .query(let query):
+                let bound = Optimizer.optimize(try bind(query))
+                plans = (bound.explained, StreamPlanner.planQuery(bound, relationProperties: relationProperties).explained)
+            default: break
+            }
+        }
+        return plans
+    }
+
+    func bind(_ query: Query) throws(SQLError) -> BoundQuery {
+        try Binder(catalog: catalog, context: BinderContext(.statement(now: 0))).bind(query: query)
+    }
+
+    func relationProperties(_ id: ObjectID) -> StreamProperties {
+        properties[id] ?? StreamProperties(appendOnly: false, distribution: .any)
+    }
+}
