@@ -21,7 +21,7 @@ extension Binder {
         case .literal:
             let cast = try cast(expression, to: type, kind, at: span)
             guard case .cast = cast else { return cast }
-            do { return .literal(try ConstantFolding.value(of: cast), type) } catch { throw error.located(at: span) }
+            do { return try constant(cast).map { .literal($0, type) } ?? cast } catch { throw error.located(at: span) }
         default: return try cast(expression, to: type, kind, at: span)
         }
     }
@@ -51,7 +51,10 @@ extension Binder {
         let type: SQLType
         do { type = try Coercion.common(expressions.map(\.type), of: construct) } catch {
             let first = expressions.firstIndex { $0.type != .unknown } ?? 0
-            let odd = expressions.indices.first { $0 > first && expressions[$0].type != .unknown && expressions[$0].type.category != expressions[first].type.category }
+            let category = expressions[first].type.category
+            let odd = expressions.indices.first {
+                $0 > first && expressions[$0].type != .unknown && expressions[$0].type.category != category
+            }
             throw error.located(at: odd.flatMap { spans.indices.contains($0) ? spans[$0] : nil } ?? spans.first)
         }
         var values: [BoundExpression] = []
@@ -74,7 +77,7 @@ extension Binder {
         return try coerce(expression, to: .boolean, at: span)
     }
 
-    private static func fits(_ value: Int64, _ type: SQLType) -> Bool {
+    static func fits(_ value: Int64, _ type: SQLType) -> Bool {
         switch type {
         case .int16: Int16(exactly: value) != nil
         case .int32: Int32(exactly: value) != nil

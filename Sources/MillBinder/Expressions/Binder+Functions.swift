@@ -21,7 +21,9 @@ extension Binder {
             guard FunctionRegistry.isFunction(name) else { throw undefined(name, at: call.name.span.source) }
             throw SQLError(.wrongObjectType, "\(what) specified, but \(name) is not an aggregate function", at: call.name.span.source)
         }
-        if call.syntax == .star { throw SQLError(.wrongObjectType, "\(name)(*) specified, but \(name) is not an aggregate function", at: call.name.span.source) }
+        if call.syntax == .star {
+            throw SQLError(.wrongObjectType, "\(name)(*) specified, but \(name) is not an aggregate function", at: call.name.span.source)
+        }
         if let value = try bindMoment(name, call, at: span) { return value }
         if call.arguments.isEmpty, let value = context.sessionValues[name] { return value }
         switch name {
@@ -106,7 +108,7 @@ extension Binder {
     /// `NULLIF(a, b)`: NULL where a = b, else a, in a's type.
     private func bindNullIf(_ arguments: [Expression], _ scope: ExpressionContext, at span: SourceSpan) throws(SQLError) -> BoundExpression {
         guard arguments.count == 2 else { throw SQLError(.syntaxError, "NULLIF needs two arguments", at: span) }
-        let left = try bind(arguments[0], scope)
+        let left = try duplicating(2, at: span) { () throws(SQLError) in try bind(arguments[0], scope) }
         let right = try bind(arguments[1], scope)
         let equality = try bindOperator(OperatorName("="), left, right, spans: arguments.map(\.span.source), at: span)
         let value = try settled(left)

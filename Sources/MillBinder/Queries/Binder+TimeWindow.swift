@@ -25,7 +25,9 @@ extension Binder {
         let arguments = call.arguments.map(\.value)
         guard (required...required + 1).contains(arguments.count) else {
             let usage = isHop ? "HOP(relation, time_column, slide, size [, offset])" : "TUMBLE(relation, time_column, size [, offset])"
-            throw SQLError(.undefinedFunction, "\(name.uppercased()) takes \(required) or \(required + 1) arguments", hint: "Write \(usage).", at: function.span.source)
+            throw SQLError(
+                .undefinedFunction, "\(name.uppercased()) takes \(required) or \(required + 1) arguments", hint: "Write \(usage).",
+                at: function.span.source)
         }
         let input = try bindWindowInput(arguments[0], outer: outer)
         let (column, type) = try bindTimeColumn(arguments[1], input, name.uppercased())
@@ -96,8 +98,8 @@ extension Binder {
             guard error.sqlState == .undefinedColumn || error.sqlState == .undefinedTable else { throw error }
             throw invalid("the \(role) of \(function) must be a constant interval")
         }
-        let value: Scalar
-        do { value = try ConstantFolding.value(of: try coerce(bound, to: .interval, at: span)) } catch {
+        let value: Scalar?
+        do { value = try constant(try coerce(bound, to: .interval, at: span)) } catch {
             if error.sqlState == .datatypeMismatch {
                 throw SQLError(
                     .datatypeMismatch, "the \(role) of \(function) must be an interval, not \(bound.type.name)", hint: "Write INTERVAL '15 SECONDS'.",
