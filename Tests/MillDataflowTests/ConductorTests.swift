@@ -163,7 +163,7 @@ private final class NumberDecoder: Decoder {
         conductor.stop()
     }
 
-    @Test(arguments: [1, 3]) func viewsOfOneSourceAgreeInEverySnapshot(workers: Int) async throws {
+    @Test(arguments: [1, 2, 3, 4, 5, 6, 7, 8]) func viewsOfOneSourceAgreeInEverySnapshot(workers: Int) async throws {
         let connector = NumberConnector(splits: 3)
         let conductor = Self.conductor(workers, connector, .init(recordsMin: 64, recordsMax: 256))
         try await conductor.attach(Self.sums(10, byDigit: true))
