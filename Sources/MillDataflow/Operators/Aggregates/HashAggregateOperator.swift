@@ -310,6 +310,11 @@ extension Column {
     fileprivate func isIdentical(_ row: Int, _ other: Int) -> Bool {
         guard isNull(row) == isNull(other) else { return false }
         if type.physical == .string { return values(StringView.self)[row] == values(StringView.self)[other] }
+        if type.physical == .decimal {
+            // A decimal's last bytes are padding.
+            let (left, right) = (values(Decimal.self)[row], values(Decimal.self)[other])
+            return left.low == right.low && left.high == right.high && left.scale == right.scale && left.kind == right.kind
+        }
         let stride = type.physical.stride
         return UnsafeRawBufferPointer(start: data + row * stride, count: stride)
             .elementsEqual(UnsafeRawBufferPointer(start: data + other * stride, count: stride))
