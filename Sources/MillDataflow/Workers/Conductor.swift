@@ -83,7 +83,8 @@ package final class Conductor: Sendable {
         if !wakePending.exchange(true, ordering: .acquiringAndReleasing) { mailbox.send(.wake) }
     }
 
-    /// Ends all threads after the running epoch. Orders that come later are never carried out.
+    /// Ends all threads after the running epoch. Who waits for an epoch then gets the last one, whether or not it is what they
+    /// wait for. Orders that come later are never carried out.
     package func stop() {
         mailbox.send(.stop)
         let threads = threads.withLock { threads in
@@ -196,6 +197,7 @@ package final class Conductor: Sendable {
                     case .epochDone: preconditionFailure("no worker ends an epoch that is not open")
                     case .stop:
                         for worker in workers { worker.mailbox.send(.stop) }
+                        for waiter in waiters { waiter.resume(published) }
                         return
                     }
                 }
