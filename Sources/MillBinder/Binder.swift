@@ -22,8 +22,12 @@ package final class Binder {
     var parameters: [SQLType?]
     /// The WITH tables in sight, innermost last.
     var commonTables: [[String: CommonRelation]] = []
-    /// Subqueries around the one being bound, to bound their nesting.
-    var depth = 0
+    /// The names of the queries around the subquery being bound, outermost first.
+    var enclosingScopes: [Scope] = []
+    /// Relations that the plan reads so far, inlined ones counted every time.
+    var relationCount = 0
+    /// How often the expression being bound will stand in the result: `x BETWEEN a AND b` compares x twice.
+    var copies = 1
     /// Objects that the statement names, in the order of their first mention. A view's own inputs are not among them.
     package internal(set) var dependencies: [ObjectID] = []
 
@@ -50,6 +54,36 @@ package final class Binder {
         if !dependencies.contains(object.id) { dependencies.append(object.id) }
     }
 
+    /// Relations in one plan at most: WITH tables and views that name each other twice double with every step.
+    private static let relationsMax = 2000
+    /// Copies of one expression at most: nested BETWEENs double with every level.
+    private static let copiesMax = 4096
+
+    /// Counts what a mention of a relation adds to the plan.
+    /// - Throws: 54001 when the plan would be too large.
+    func count(relations: Int, at span: SourceSpan?) throws(SQLError) {
+        relationCount += relations
+        guard relationCount <= Binder.relationsMax else {
+            throw SQLError(
+                .statementTooComplex, "the query reads more than \(Binder.relationsMax) relations",
+                hint: "Make a materialized view of a part that is used often.", at: span)
+        }
+    }
+
+    /// Binds an operand that will stand in the result `times` times.
+    /// - Throws: 54001 when nesting multiplies it too far.
+    func duplicating<Result>(
+        _ times: Int, at span: SourceSpan, _ bind: () throws(SQLError) -> Result
+    ) throws(SQLError) -> Result {
+        let before = copies
+        defer { copies = before }
+        copies *= max(times, 1)
+        guard copies <= Binder.copiesMax else {
+            throw SQLError(.statementTooComplex, "the expression is nested too deep", hint: "Compute its inner part in a subquery.", at: span)
+        }
+        return try bind()
+    }
+
     /// An error about a construct that is known and not there.
     func unsupported(_ what: String, hint: String? = nil, at span: SourceSpan?) -> SQLError {
         SQLError(.featureNotSupported, "\(what) is not supported", hint: hint, at: span)
@@ -73,4 +107,6 @@ package final class Binder {
 struct CommonRelation {
     var plan: LogicalPlan
     var names: [String]
+    /// Relations that the plan reads.
+    var relationCount: Int
 }

@@ -79,10 +79,10 @@ package struct ExplainExpression {
 
     /// Operators that print between their operands, with how tightly they bind.
     private static let infix: [String: (String, Int)] = [
-        "equal": ("=", 4), "not_equal": ("<>", 4), "less_than": ("<", 4), "less_than_or_equal": ("<=", 4), "greater_than": (">", 4),
-        "greater_than_or_equal": (">=", 4), "less": ("<", 4), "less_equal": ("<=", 4), "greater": (">", 4), "greater_equal": (">=", 4),
-        "like": ("like", 5), "ilike": ("ilike", 5), "concat_op": ("||", 6), "add": ("+", 7), "subtract": ("-", 7), "multiply": ("*", 8),
-        "divide": ("/", 8), "modulo": ("%", 8), "modulus": ("%", 8),
+        "equal": ("=", 4), "not_equal": ("<>", 4), "less": ("<", 4), "less_or_equal": ("<=", 4), "greater": (">", 4), "greater_or_equal": (">=", 4),
+        "like": ("like", 5), "not_like": ("not like", 5), "ilike": ("ilike", 5), "not_ilike": ("not ilike", 5), "concatenate": ("||", 6),
+        "json_get": ("->", 6), "json_get_text": ("->>", 6), "add": ("+", 7), "subtract": ("-", 7), "multiply": ("*", 8),
+        "divide": ("/", 8), "modulo": ("%", 8),
     ]
 
     private func literal(_ value: Scalar, _ type: SQLType) -> String {

@@ -110,6 +110,18 @@ extension BoundExpression {
         return try change(renewed.isEmpty ? self : with(children: renewed))
     }
 
+    /// Whether it has more than `limit` nodes; looks at no more than that many.
+    package func isLarger(than limit: Int) -> Bool {
+        var open = [self]
+        var count = 0
+        while let next = open.popLast() {
+            count += 1
+            if count > limit { return true }
+            open += next.children
+        }
+        return false
+    }
+
     /// Whether it or a part of it satisfies `test`.
     package func contains(_ test: (BoundExpression) -> Bool) -> Bool {
         test(self) || children.contains { $0.contains(test) }

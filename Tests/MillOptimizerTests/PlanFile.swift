@@ -19,11 +19,16 @@ struct PlanFile {
         var section = ""
         func finish() throws {
             guard !sql.isEmpty else { return }
+            var after: [String] = []
+            while let line = sql.last, line.isEmpty || line.hasPrefix("#") {
+                if !line.isEmpty { after.insert(line, at: 0) }
+                sql.removeLast()
+            }
             let statements = sql.filter { !$0.hasPrefix("#") }.joined(separator: "\n")
             output.append(contentsOf: sql)
             sql = []
             guard let plans = try world.run(statements) else { return }
-            output += ["-- logical", plans.logical, "-- stream", plans.stream, ""]
+            output += ["-- logical", plans.logical, "-- stream", plans.stream, ""] + after
         }
         for line in text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init) {
             switch line {

@@ -21,7 +21,7 @@ extension Binder {
         case .literal:
             let cast = try cast(expression, to: type, kind, at: span)
             guard case .cast = cast else { return cast }
-            do { return .literal(try ConstantFolding.value(of: cast), type) } catch { throw error.located(at: span) }
+            do { return try constant(cast).map { .literal($0, type) } ?? cast } catch { throw error.located(at: span) }
         default: return try cast(expression, to: type, kind, at: span)
         }
     }
@@ -74,7 +74,7 @@ extension Binder {
         return try coerce(expression, to: .boolean, at: span)
     }
 
-    private static func fits(_ value: Int64, _ type: SQLType) -> Bool {
+    static func fits(_ value: Int64, _ type: SQLType) -> Bool {
         switch type {
         case .int16: Int16(exactly: value) != nil
         case .int32: Int32(exactly: value) != nil

@@ -50,6 +50,13 @@ extension Binder {
             }
             return entry.expression.remapped { Placeholder.isOuter($0) ? $0 : Placeholder.outer($0) }
         }
+        // A name that only a query further out has: say so instead of denying that it exists.
+        for further in enclosingScopes.dropLast() {
+            if try further.find(name) != nil {
+                throw unsupported(
+                    "a reference across two levels of subqueries", hint: "Join the tables in the subquery between.", at: name.span.source)
+            }
+        }
         throw missingColumn(name, scope)
     }
 
@@ -125,7 +132,10 @@ extension Binder {
     // MARK: Branches
 
     private func bindCase(_ node: Case, _ scope: ExpressionContext) throws(SQLError) -> BoundExpression {
-        let operand: BoundExpression? = if let operand = node.operand { try bind(operand, scope) } else { nil }
+        let operand: BoundExpression? =
+            if let operand = node.operand {
+                try duplicating(node.branches.count, at: operand.span.source) { () throws(SQLError) in try bind(operand, scope) }
+            } else { nil }
         var conditions: [BoundExpression] = []
         var results: [BoundExpression] = []
         var spans: [SourceSpan] = []

@@ -106,7 +106,7 @@ extension Binder {
     /// `NULLIF(a, b)`: NULL where a = b, else a, in a's type.
     private func bindNullIf(_ arguments: [Expression], _ scope: ExpressionContext, at span: SourceSpan) throws(SQLError) -> BoundExpression {
         guard arguments.count == 2 else { throw SQLError(.syntaxError, "NULLIF needs two arguments", at: span) }
-        let left = try bind(arguments[0], scope)
+        let left = try duplicating(2, at: span) { () throws(SQLError) in try bind(arguments[0], scope) }
         let right = try bind(arguments[1], scope)
         let equality = try bindOperator(OperatorName("="), left, right, spans: arguments.map(\.span.source), at: span)
         let value = try settled(left)

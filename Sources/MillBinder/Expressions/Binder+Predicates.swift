@@ -47,9 +47,10 @@ extension Binder {
     }
 
     private func bindBetween(_ node: Between, _ scope: ExpressionContext, at span: SourceSpan) throws(SQLError) -> BoundExpression {
-        let value = try bind(node.operand, scope)
-        let low = try bind(node.low, scope)
-        let high = try bind(node.high, scope)
+        let times = node.symmetric ? 2 : 1
+        let value = try duplicating(2 * times, at: span) { () throws(SQLError) in try bind(node.operand, scope) }
+        let low = try duplicating(times, at: span) { () throws(SQLError) in try bind(node.low, scope) }
+        let high = try duplicating(times, at: span) { () throws(SQLError) in try bind(node.high, scope) }
         let operandSpan = node.operand.span.source
         func compare(_ symbol: String, _ bound: BoundExpression, _ boundSpan: SourceSpan) throws(SQLError) -> BoundExpression {
             try bindOperator(OperatorName(symbol), value, bound, spans: [operandSpan, boundSpan], at: span)
@@ -82,7 +83,9 @@ extension Binder {
     private func bindInList(
         _ operand: Expression, _ elements: [Expression], negated: Bool, _ scope: ExpressionContext, at span: SourceSpan
     ) throws(SQLError) -> BoundExpression {
-        let value = try bind(operand, scope)
+        // Elements that are no literals are compared one by one.
+        let isLiteral = elements.allSatisfy { if case .literal = $0.kind { true } else { false } }
+        let value = try duplicating(isLiteral ? 1 : elements.count, at: span) { () throws(SQLError) in try bind(operand, scope) }
         var bound: [BoundExpression] = []
         for element in elements { bound.append(try bind(element, scope)) }
         return try isIn(value, bound, negated: negated, spans: [operand.span.source] + elements.map(\.span.source), at: span)
@@ -125,7 +128,7 @@ extension Binder {
             for (left, right) in zip(lefts, rights) {
                 parts.append(
                     try bindOperator(
-                        OperatorName("="), try bind(left, scope), try bind(right, scope), spans: [left.span.source, right.span.source], at: span))
+                        OperatorName("="), try duplicating(elements.count, at: span) { () throws(SQLError) in try bind(left, scope) }, try bind(right, scope), spans: [left.span.source, right.span.source], at: span))
             }
             rows.append(parts.count == 1 ? parts[0] : .and(parts))
         }

@@ -49,15 +49,18 @@ extension Binder {
 
     func bindRelation(_ name: ObjectName, alias: TableAlias?) throws(SQLError) -> FromItem {
         if name.parts.count == 1, let common = commonTables.reversed().lazy.compactMap({ $0[name.last.name] }).first {
+            try count(relations: common.relationCount, at: name.span.source)
             return try aliased(common.plan, names: common.names, alias?.name, alias?.columns ?? [], defaultName: .init(name: name.last.name, schema: nil))
         }
         let object = try relation(named: name)
         depend(on: object)
+        if object.kind != .view { try count(relations: 1, at: name.span.source) }
         let plan: LogicalPlan
         switch object.kind {
         case .view:
             guard let query = object.query else { throw SQLError(.internalError, "view \"\(object.name)\" has no query", at: name.span.source) }
             plan = try relation(query)
+            try count(relations: plan.scanCount, at: name.span.source)
         case .sink: throw SQLError(.wrongObjectType, "\"\(object.name)\" is a sink", hint: "A sink cannot be read.", at: name.span.source)
         case .source: plan = scan(object, .source)
         case .table: plan = scan(object, .table)
@@ -192,5 +195,13 @@ extension Binder {
             throw SQLError(.ambiguousColumn, "common column name \"\(column.name)\" appears more than once in \(side) table", at: column.span.source)
         }
         return entry
+    }
+}
+
+extension LogicalPlan {
+    /// Scans in it, equal ones counted each time.
+    fileprivate var scanCount: Int {
+        if case .scan = self { return 1 }
+        return inputs.reduce(0) { $0 + $1.scanCount }
     }
 }

@@ -58,9 +58,12 @@ extension Binder {
                 throw SQLError(
                     .duplicateAlias, "WITH query name \"\(table.name.name)\" specified more than once", at: table.name.span.source)
             }
+            let before = relationCount
             let plan = try relation(try bindQuery(table.query, outer: nil))
+            let added = relationCount - before
+            relationCount = before
             let names = try renamed(plan.schema.map(\.name), by: table.columns, of: table.name)
-            commonTables[level][table.name.name] = CommonRelation(plan: plan, names: names)
+            commonTables[level][table.name.name] = CommonRelation(plan: plan, names: names, relationCount: added)
         }
     }
 
@@ -253,8 +256,9 @@ extension Binder {
         let bound = try coerce(
             try bind(expression, ExpressionContext(scope: Scope(), outer: nil, clause: clause)), to: .int64, .assignment, at: span)
         if bound.contains({ if case .parameter = $0 { true } else { false } }) { return nil }
-        let value: Scalar
-        do { value = try ConstantFolding.value(of: bound) } catch { throw error.located(at: span) }
+        let value: Scalar?
+        do { value = try constant(bound) } catch { throw error.located(at: span) }
+        guard let value else { throw SQLError(.syntaxError, "the argument of \(clause.rawValue) must be a constant", at: span) }
         guard case .int(let count) = value else { return nil }
         guard count >= 0 else {
             throw SQLError(

@@ -19,8 +19,6 @@ extension Binder {
     }
 
     func bindSelect(_ select: Select, orderBy: [OrderItem], outer: Scope?) throws(SQLError) -> BoundQuery {
-        depth += 1
-        defer { depth -= 1 }
         if let window = select.windows.first {
             throw unsupported("WINDOW", hint: "Write it with GROUP BY, or with a join to a grouped subquery.", at: window.name.span.source)
         }

@@ -38,7 +38,7 @@ extension Binder {
         var values: [BoundExpression] = []
         var columns: [BoundExpression] = []
         for (index, operand) in operands.enumerated() {
-            let value = try bind(operand, context)
+            let value = try duplicating(2, at: operand.span.source) { () throws(SQLError) in try bind(operand, context) }
             let equality = try bindOperator(
                 OperatorName("=", operand.span), value, .column(index, schema[index].type), spans: [operand.span.source, span], at: span)
             guard case .call(_, let sides, _, _) = equality, sides.count == 2 else { throw unsupported("IN over these types", at: span) }
@@ -55,11 +55,8 @@ extension Binder {
             let place = context.isInsideAggregate ? "an aggregate's argument" : context.clause.rawValue
             throw unsupported("a subquery in \(place)", hint: "Compute it in a subquery of FROM.", at: span)
         }
-        do { return try relation(try bindQuery(query, outer: context.scope)) } catch {
-            // A name that only the query around the query around has: say so instead of denying that it exists.
-            guard error.sqlState == .undefinedColumn || error.sqlState == .undefinedTable, context.outer != nil else { throw error }
-            guard (try? bindQuery(query, outer: context.outer)) != nil else { throw error }
-            throw unsupported("a reference across two levels of subqueries", hint: "Join the tables in the subquery between.", at: error.span ?? span)
-        }
+        enclosingScopes.append(context.scope)
+        defer { enclosingScopes.removeLast() }
+        return try relation(try bindQuery(query, outer: context.scope))
     }
 }

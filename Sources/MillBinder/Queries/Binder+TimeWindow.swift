@@ -96,8 +96,8 @@ extension Binder {
             guard error.sqlState == .undefinedColumn || error.sqlState == .undefinedTable else { throw error }
             throw invalid("the \(role) of \(function) must be a constant interval")
         }
-        let value: Scalar
-        do { value = try ConstantFolding.value(of: try coerce(bound, to: .interval, at: span)) } catch {
+        let value: Scalar?
+        do { value = try constant(try coerce(bound, to: .interval, at: span)) } catch {
             if error.sqlState == .datatypeMismatch {
                 throw SQLError(
                     .datatypeMismatch, "the \(role) of \(function) must be an interval, not \(bound.type.name)", hint: "Write INTERVAL '15 SECONDS'.",

@@ -4,8 +4,8 @@ import MillPlan
 
 /// Evaluates what has no columns, and simplifies logic.
 ///
-/// `1 + 1` becomes 2, `x and true` becomes x, `case when false ...` loses the branch. A part that fails, such as `1 / 0`, stays as it is: whether
-/// it is ever evaluated depends on rows, and on branches that may not be taken. Filters on true go away, a filter on false
+/// `1 + 1` becomes 2, `x and true` becomes x, `case when false ...` loses the branch. A part that fails, such as `1 / 0`,
+/// stays as it is: whether it is ever evaluated depends on rows, and on branches that may not be taken. Filters on true go away, a filter on false
 /// or NULL has no rows but stays a filter, so that its schema and columns stay.
 struct FoldConstants: Optimizer.Rule {
     let name = "FoldConstants"
@@ -31,11 +31,10 @@ struct FoldConstants: Optimizer.Rule {
     }
 
     private func constant(_ part: BoundExpression) -> BoundExpression {
-        let isConstant = part.children.allSatisfy { if case .literal = $0 { true } else { false } }
-        guard isConstant, !part.isVolatile else { return part }
+        guard part.children.allSatisfy(\.isLiteral), !part.isVolatile else { return part }
         // An error is the row's, not the plan's: the expression stays and meets it when it runs.
-        guard let value = try? ConstantFolding.value(of: part) else { return part }
-        return .literal(value, part.type)
+        let value = part.folded()
+        return value.isLiteral ? value : part
     }
 
     /// AND and OR without their neutral operands; the absorbing one decides if the others cannot fail.

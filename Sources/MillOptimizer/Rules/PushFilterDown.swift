@@ -19,6 +19,8 @@ import MillPlan
 /// a hash join, and it is still evaluated on rows of that join alone.
 struct PushFilterDown: Optimizer.Rule {
     let name = "PushFilterDown"
+    /// Nodes of a predicate that may still move: each projection that it passes can double it.
+    private static let predicateSizeMax = 500
 
     func apply(to plan: LogicalPlan) -> LogicalPlan { push([], into: plan) }
 
@@ -54,7 +56,8 @@ struct PushFilterDown: Optimizer.Rule {
         var above: [BoundExpression] = []
         for predicate in predicates {
             let inner = predicate.substituting(node.expressions)
-            if inner.isFallible || inner.isVolatile { above.append(predicate) } else { below.append(inner) }
+            let isKept = inner.isLarger(than: Self.predicateSizeMax) || inner.isFallible || inner.isVolatile
+            if isKept { above.append(predicate) } else { below.append(inner) }
         }
         node.input = push(below, into: node.input)
         return filtered(.project(node), by: above)

@@ -26,17 +26,32 @@ struct StreamPlanBuilder {
         return index
     }
 
-    /// The plan with its root, which bears the names that the user gave.
-    mutating func finished(_ root: StreamOperation, _ input: NodeIndex, schema: Schema) -> StreamPlan {
-        _ = plan.add(StreamNode(root, inputs: [input], schema: schema, properties: self[input].properties))
-        return plan
+    /// The plan with its root, which bears the names that the user gave, and without nodes that nothing reads.
+    func finished(_ root: StreamOperation, _ input: NodeIndex, schema: Schema) -> StreamPlan {
+        var isRead = Array(repeating: false, count: plan.nodes.count)
+        isRead[input.number] = true
+        for index in plan.nodes.indices.reversed() where isRead[index] {
+            for input in plan.nodes[index].inputs { isRead[input.number] = true }
+        }
+        var compact = StreamPlan()
+        var places: [NodeIndex: NodeIndex] = [:]
+        for index in plan.nodes.indices where isRead[index] {
+            var node = plan.nodes[index]
+            node.inputs = node.inputs.compactMap { places[$0] }
+            places[NodeIndex(index)] = compact.add(node)
+        }
+        _ = compact.add(StreamNode(root, inputs: [places[input] ?? input], schema: schema, properties: self[input].properties))
+        return compact
     }
 
-    /// A projection, unless it would change nothing but names.
+    /// A projection, unless it would change nothing but names; a choice of a projection's columns is made there.
     mutating func project(_ input: NodeIndex, _ expressions: [BoundExpression], names: [String]) -> NodeIndex {
         let node = self[input]
         let columns = expressions.map { if case .column(let index, _) = $0 { index } else { -1 } }
         if columns == Array(node.schema.indices) { return input }
+        if case .project(let lower) = node.operation, !columns.contains(-1) {
+            return project(node.inputs[0], columns.map { lower[$0] }, names: names)
+        }
         let schema = expressions.indices.map { Field(names[$0], expressions[$0].type) }
         return add(.project(expressions), [input], schema, node.properties.remapped { columns.firstIndex(of: $0) })
     }

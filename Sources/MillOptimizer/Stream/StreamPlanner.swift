@@ -52,7 +52,8 @@ package struct StreamPlanner {
     package static func planQuery(_ query: BoundQuery, relationProperties: @escaping RelationProperties) -> StreamPlan {
         var planner = StreamPlanner(relationProperties: relationProperties)
         let input = planner.lower(query.plan)
-        return planner.builder.finished(.result, planner.builder.gathering(input), schema: query.plan.schema)
+        let gathered = planner.builder.gathering(input)
+        return planner.builder.finished(.result, gathered, schema: query.plan.schema)
     }
 
     private static func refuseSystemRelations(_ plan: LogicalPlan) throws(SQLError) {
