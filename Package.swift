@@ -52,10 +52,10 @@ let modules: [Module] = [
         name: "MillEngine",
         uses: [
             "MillBase", "MillColumnar", "MillIO", "MillSQL", "MillExpr", "MillState", "MillLog", "MillConnectorKit", "MillPlan", "MillCatalog",
-            "MillBinder", "MillOptimizer", "MillDataflow", "MillConnectors",
+            "MillBinder", "MillOptimizer", "MillDataflow", "MillText", "MillConnectors",
         ]),
     // L7
-    Module(name: "MillPgServer", uses: ["MillBase", "MillColumnar", "MillPgWire"], packages: nio + log),
+    Module(name: "MillPgServer", uses: ["MillBase", "MillColumnar", "MillPgWire", "MillSQL", "MillEngine"], packages: nio + log),
     Module(name: "MillKafkaServer", uses: ["MillBase", "MillIO", "MillKafkaWire", "MillLog"], packages: nio + log),
     Module(
         name: "MillBench",
@@ -71,12 +71,18 @@ let testExtras: [String: [String]] = [
 ]
 
 /// Files beside a module's tests that are read, not built.
-let testData: [String: [String]] = ["MillPgServer": ["psql-15-catalog-queries.sql"]]
+let testData: [String: [String]] = [
+    "MillExpr": ["postgres-15-expressions.txt"],
+    "MillPgServer": ["psql-15-catalog-queries.sql"],
+]
 
 let executable = Module(
     name: "millrace",
-    uses: ["MillBase", "MillColumnar", "MillIO", "MillEngine", "MillLog", "MillPgServer", "MillPgWire", "MillKafkaServer", "MillTemplate", "MillBench"],
-    packages: nio + log + [("ArgumentParser", "swift-argument-parser"), ("ServiceLifecycle", "swift-service-lifecycle")])
+    uses: [
+        "MillBase", "MillColumnar", "MillIO", "MillKafkaWire", "MillEngine", "MillConnectors", "MillLog", "MillPgServer", "MillPgWire", "MillKafkaServer",
+        "MillTemplate", "MillBench",
+    ],
+    packages: nio + log + [("ArgumentParser", "swift-argument-parser"), ("ServiceLifecycle", "swift-service-lifecycle"), ("UnixSignals", "swift-service-lifecycle")])
 
 let systemLibraries: [String: Target] = [
     "CRdkafka": .systemLibrary(name: "CRdkafka", pkgConfig: "rdkafka", providers: [.apt(["librdkafka-dev"])]),

@@ -94,8 +94,9 @@ package actor Engine {
             let fresh = sources.add(splits, to: definition.id)
             guard !fresh.isEmpty else { continue }
             let workerCount = options.workerCount
+            let sources = sources
             _ = await conductor.onWorkers { circuit in
-                let mine = fresh.filter { SourceRegistry.owner(of: $0, workerCount: workerCount) == circuit.here }
+                let mine = sources.splits(of: definition.id, on: circuit.here, workerCount: workerCount).filter(fresh.contains)
                 try? circuit.add(mine, to: definition.id)  // A reader that cannot be opened fails at its first poll, with its error.
             }
             conductor.wake()

@@ -7,24 +7,39 @@ import Synchronization
 
 /// Makes connectors and decoders from the options of CREATE SOURCE. Implemented where the connectors are known.
 package protocol SourceAssembly: Sendable {
+    /// - Parameter fields: the declared columns.
     /// - Throws: 22023 for options, 0A000 for a connector or format that is not there.
-    func connector(name: String, options: [CatalogOption]) throws(SQLError) -> any SourceConnector
-    /// A factory of decoders for a relation's columns by number.
-    func decoderFactory(columns: [Field], options: [CatalogOption]) throws(SQLError) -> @Sendable ([Int]) throws(SQLError) -> any Decoder
+    func source(name: String, options: [CatalogOption], fields: [Field]) throws(SQLError) -> AssembledSource
+}
+
+/// A connector, its decoders, and what the user is told about options that have no effect.
+package struct AssembledSource: Sendable {
+    package var connector: any SourceConnector
+    /// A decoder of the relation's columns with these numbers.
+    package var makeDecoder: @Sendable ([Int]) throws(SQLError) -> any Decoder
+    package var notices: [String]
+
+    package init(
+        connector: any SourceConnector, makeDecoder: @escaping @Sendable ([Int]) throws(SQLError) -> any Decoder, notices: [String] = []
+    ) {
+        self.connector = connector
+        self.makeDecoder = makeDecoder
+        self.notices = notices
+    }
 }
 
 /// The sources as workers need them: shared between the engine and the worker threads.
 final class SourceRegistry: Sendable {
     private struct Entry {
         var definition: SourceDefinition
-        /// Origin's splits and those found later.
-        var splits: Set<SourceSplit>
+        /// Origin's splits and those found later, numbered as they came.
+        var splits: [SourceSplit: Int]
     }
 
     private let entries = Mutex<[ObjectID: Entry]>([:])
 
     func add(_ definition: SourceDefinition) {
-        entries.withLock { $0[definition.id] = Entry(definition: definition, splits: Set(definition.origin.keys)) }
+        entries.withLock { $0[definition.id] = Entry(definition: definition, splits: Dictionary(uniqueKeysWithValues: definition.origin.keys.sorted().enumerated().map { ($1, $0) })) }
     }
 
     func remove(_ id: ObjectID) { entries.withLock { $0[id] = nil } }
@@ -33,7 +48,12 @@ final class SourceRegistry: Sendable {
     func add(_ splits: [SourceSplit], to id: ObjectID) -> [SourceSplit] {
         entries.withLock { entries in
             guard entries[id] != nil else { return [] }
-            return splits.filter { entries[id]!.splits.insert($0).inserted }
+            var fresh: [SourceSplit] = []
+            for split in splits where entries[id]!.splits[split] == nil {
+                entries[id]!.splits[split] = entries[id]!.splits.count
+                fresh.append(split)
+            }
+            return fresh
         }
     }
 
@@ -41,10 +61,12 @@ final class SourceRegistry: Sendable {
 
     func definition(_ id: ObjectID) -> SourceDefinition? { entries.withLock { $0[id]?.definition } }
 
-    func splits(_ id: ObjectID) -> [SourceSplit] { entries.withLock { $0[id]?.splits.sorted() ?? [] } }
-
-    /// Which worker reads a split: a fixed spread, so that partitions of one topic go round.
-    static func owner(of split: SourceSplit, workerCount: Int) -> WorkerIndex { WorkerIndex(Int(split.partition) % workerCount) }
+    /// The splits that a worker reads: they go round in the order they came.
+    func splits(of id: ObjectID, on worker: WorkerIndex, workerCount: Int) -> [SourceSplit] {
+        entries.withLock { entries in
+            (entries[id]?.splits ?? [:]).filter { $0.value % workerCount == worker.number }.map(\.key).sorted()
+        }
+    }
 
     /// On a worker's thread: the source's input with this worker's splits.
     func makeInput(
@@ -53,7 +75,7 @@ final class SourceRegistry: Sendable {
     ) throws(SQLError) -> SourceInput {
         guard let entry = entries.withLock({ $0[id] }) else { throw SQLError(.undefinedObject, "source \(id) does not exist") }
         let input = SourceInput(definition: entry.definition, onData: onData, onRejects: onRejects)
-        for split in entry.splits.sorted() where Self.owner(of: split, workerCount: workerCount) == worker { try input.add(split) }
+        for split in splits(of: id, on: worker, workerCount: workerCount) { try input.add(split) }
         return input
     }
 }

@@ -186,3 +186,14 @@ extension FunctionRegistry {
         return .many
     }
 }
+
+extension FunctionRegistry {
+    /// All overloads of a name as a call with columns of the kernel's own types would resolve them; `any` shown as text.
+    package static func signatures(of name: String) -> [ResolvedFunction] {
+        if name == "greatest" || name == "least" { return [ResolvedFunction(function: ScalarFunction(name: name, argumentTypes: [.int64, .int64]), type: .int64)] }
+        return (overloads[name] ?? []).compactMap { overload in
+            let types = overload.targets.map { target in if case .type(let type) = target { type } else { SQLType.varchar } }
+            return Candidate(overload, types.count)?.resolved(types)
+        }
+    }
+}

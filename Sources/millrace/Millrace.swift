@@ -1,1 +1,8 @@
-@main struct Millrace { static func main() { print("millrace") } }
+import ArgumentParser
+
+@main
+struct Millrace: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "millrace", abstract: "Takes events in, keeps SQL views of them correct, and serves them.", version: "0.1.0",
+        subcommands: [Serve.self])
+}

@@ -25,7 +25,7 @@ extension Engine {
         if existing(statement.name, ifNotExists: statement.ifNotExists, &notices) { return }
         let binder = Binder(catalog: reader, context: session.binderContext(.statement(now: environment.clock.nowMicros)))
         let bound = try binder.bind(createRelation: statement)
-        var options = bound.options
+        let options = bound.options
         let connector = options.first { $0.name == "connector" }?.value
         if let connector, bound.kind == .table {
             throw SQLError(
@@ -36,7 +36,6 @@ extension Engine {
             id: ObjectID(0), schemaName: bound.schemaName, name: bound.name, kind: bound.kind, columns: bound.columns, primaryKey: bound.primaryKey,
             definition: definition, options: options)
         if bound.kind == .table {
-            options = []
             let object = try catalog.create(draft)
             do throws(SQLError) { try await conductor.attach(JobPlan(id: object.id, name: object.name, plan: Self.tablePlan(object))) } catch {
                 _ = try? catalog.drop(.table, schema: object.schemaName, name: object.name, cascade: true)  // It was created a moment ago.
@@ -60,13 +59,12 @@ extension Engine {
         guard catalog.object(schema: bound.schemaName, name: bound.name) == nil else {
             throw SQLError(.duplicateTable, "relation \"\(bound.name)\" already exists", at: statement.name.last.span.source)
         }
-        let assembly = assembly
-        let fields = bound.columns.map { Field($0.name, $0.type) }
-        let makeDecoder = try assembly.decoderFactory(columns: fields, options: options)
-        let source = try assembly.connector(name: connector, options: options)
-        let origin = try await offActor { () throws(SQLError) in try source.resolveOrigin() }
+        let source = try assembly.source(name: connector, options: options, fields: bound.columns.map { Field($0.name, $0.type) })
+        let origin = try await offActor { () throws(SQLError) in try source.connector.resolveOrigin() }
         let object = try catalog.create(draft)
-        sources.add(SourceDefinition(id: object.id, name: object.name, connector: source, makeDecoder: makeDecoder, origin: origin))
+        sources.add(
+            SourceDefinition(id: object.id, name: object.name, connector: source.connector, makeDecoder: source.makeDecoder, origin: origin))
+        notices += source.notices.map { SQLError(.successfulCompletion, $0) }
     }
 
     package func create(_ statement: CreateView, definition: String, session: SessionContext, _ notices: inout [SQLError]) async throws(SQLError) {

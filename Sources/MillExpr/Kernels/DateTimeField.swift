@@ -35,6 +35,8 @@ enum DateTimeField: String {
         SQLError(.invalidParameterValue, "unit \"\(String(decoding: name, as: UTF8.self).lowercased())\" not recognized for type \(type.name)")
     }
 
+    private func unrecognized(_ type: SQLType) -> SQLError { SQLError(.invalidParameterValue, "unit \"\(rawValue)\" not recognized for type \(type.name)") }
+
     private func unsupported(_ type: SQLType) -> SQLError { SQLError(.featureNotSupported, "unit \"\(rawValue)\" not supported for type \(type.name)") }
 
     private static func micros(_ value: Int64, scale: Int32) -> Decimal { Decimal(unscaled: Int128(value), scale: scale) }
@@ -155,6 +157,7 @@ enum DateTimeField: String {
         case .decade: (date.month, date.year) = (1, date.year.flooredQuotient(10) * 10)
         case .century: (date.month, date.year) = (1, (date.year - 1).flooredQuotient(100) * 100 + 1)
         case .millennium: (date.month, date.year) = (1, (date.year - 1).flooredQuotient(1000) * 1000 + 1)
+        case .dow, .isodow, .doy, .epoch: throw unrecognized(type)
         default: throw unsupported(type)
         }
         let result = Int64(date.days) * TimeUnits.microsPerDay
@@ -178,6 +181,7 @@ enum DateTimeField: String {
         case .decade: return months(120)
         case .century: return months(1200)
         case .millennium: return months(12_000)
+        case .dow, .isodow, .doy, .epoch: throw unrecognized(.interval)
         default: throw unsupported(.interval)
         }
     }

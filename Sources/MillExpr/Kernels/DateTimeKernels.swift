@@ -197,6 +197,9 @@ enum DateTimeKernels {
                 let origins = UnsafePointer(columns[2].values(Int64.self))
                 return Loops.rows(columns, count, type, frame) { row throws(SQLError) -> Int64? in
                     guard DateTime.isFinite(origins[row]) else { throw SQLError(.datetimeFieldOverflow, "origin out of range") }
+                    guard strides[row].months == 0 else {
+                        throw SQLError(.featureNotSupported, "timestamps cannot be binned into intervals containing months or years")
+                    }
                     return try DateTime.windowStart(times[row], size: DateTime.fixedMicros(strides[row], positive: true), offset: origins[row])
                 }
             }

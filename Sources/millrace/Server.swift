@@ -1,0 +1,83 @@
+import Logging
+import MillBase
+import MillColumnar
+import MillConnectors
+import MillEngine
+import MillIO
+import MillKafkaServer
+import MillLog
+import MillPgServer
+
+/// Everything in one process: the log and its Kafka listener, the engine and its Postgres listener.
+final class Server: Sendable {
+    struct Options: Sendable {
+        var dataDirectory: String
+        var pg: ListenAddress
+        var kafka: ListenAddress
+        var workerCount: Int
+    }
+
+    let log: Log
+    let engine: Engine
+    private let kafka: KafkaServer?
+    private let pg: PgServer?
+    /// `host:port` of each listener that runs.
+    let kafkaAddress: String?
+    let pgAddress: String?
+
+    /// Opens the data directory and starts every listener that is not off.
+    /// - Throws: a damaged or locked directory, an address that is taken.
+    static func start(_ options: Options, environment: Environment = .system, logger: Logger) async throws -> Server {
+        try environment.files.createDirectory(options.dataDirectory)
+        let log = try Log(environment: environment, directory: options.dataDirectory + "/log")
+        for tail in log.truncatedTails {
+            logger.warning("cut a torn tail off", metadata: ["path": "\(tail.path)", "kept_bytes": "\(tail.keptBytes)", "cut_bytes": "\(tail.cutBytes)"])
+        }
+        var kafka: KafkaServer?
+        var kafkaAddress: String?
+        var addresses: [String] = []
+        if !options.kafka.isOff {
+            var kafkaOptions = KafkaServerOptions()
+            kafkaOptions.listeners = [KafkaListener(host: options.kafka.host, port: options.kafka.port)]
+            let server = KafkaServer(log: log, options: kafkaOptions, logger: logger)
+            let bound = try await server.start()
+            kafka = server
+            kafkaAddress = bound.first?.description
+            // The names by which statements on this machine know the listener.
+            addresses = bound.flatMap { address in
+                let loopbacks = ["localhost", "127.0.0.1", "[::1]", "::1"]
+                return (loopbacks.contains(address.host) ? loopbacks : [address.host]).map { "\($0):\(address.port)" }
+            }
+        }
+        let assembly = Assembly(environment: environment, embedded: EmbeddedBroker(log: log, addresses: addresses))
+        let engine = Engine(environment: environment, options: Engine.Options(workerCount: options.workerCount), assembly: assembly)
+        await engine.start()
+        var pg: PgServer?
+        var pgAddress: String?
+        if !options.pg.isOff {
+            let server = PgServer(
+                PgServerOptions(host: options.pg.host, port: options.pg.port), backend: EngineBackend(engine: engine), logger: logger)
+            try await server.start()
+            pg = server
+            pgAddress = server.port.map { "\(options.pg.host):\($0)" }
+        }
+        return Server(log: log, engine: engine, kafka: kafka, pg: pg, kafkaAddress: kafkaAddress, pgAddress: pgAddress)
+    }
+
+    private init(log: Log, engine: Engine, kafka: KafkaServer?, pg: PgServer?, kafkaAddress: String?, pgAddress: String?) {
+        self.log = log
+        self.engine = engine
+        self.kafka = kafka
+        self.pg = pg
+        self.kafkaAddress = kafkaAddress
+        self.pgAddress = pgAddress
+    }
+
+    /// Clients first, then the engine, then the log under both.
+    func stop() async {
+        await pg?.shutdown()
+        await engine.stop()
+        await kafka?.stop()
+        log.close()
+    }
+}
