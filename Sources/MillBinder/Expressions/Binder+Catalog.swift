@@ -18,7 +18,13 @@ extension Binder {
         try requireStatement("function \(name)", at: call.name.span.source)
         var arguments: [BoundExpression] = []
         for argument in call.arguments { arguments.append(try bind(argument.value, scope)) }
-        do { return try functions.call(name, arguments) } catch { throw error.located(at: span) }
+        let answer: BoundExpression
+        do { answer = try functions.call(name, arguments) } catch { throw error.located(at: span) }
+        // Parameters take the types that the answer has them in; text where it does not depend on them.
+        for case .parameter(let number, .unknown) in arguments where parameters[number - 1] == nil {
+            parameters[number - 1] = answer.typeOfParameter(number) ?? .varchar
+        }
+        return answer
     }
 
     private func requireStatement(_ what: String, at span: SourceSpan) throws(SQLError) {
@@ -134,6 +140,13 @@ extension Binder {
 
     private func catalogKernel(_ name: String, _ arguments: [BoundExpression]) throws(SQLError) -> BoundExpression {
         try FunctionRegistry.resolve(name: name, arguments: arguments.map(\.type)).call(arguments)
+    }
+}
+
+extension BoundExpression {
+    fileprivate func typeOfParameter(_ number: Int) -> SQLType? {
+        if case .parameter(number, let type) = self { return type == .unknown ? nil : type }
+        return children.lazy.compactMap { $0.typeOfParameter(number) }.first
     }
 }
 

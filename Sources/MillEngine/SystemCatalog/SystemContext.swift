@@ -1,6 +1,5 @@
+import MillBase
 package import MillCatalog
-package import MillColumnar
-import MillSQL
 
 /// What system relations and catalog functions are made from: one state of the catalog, and the session that asks.
 package struct SystemContext: Sendable {

@@ -1,3 +1,4 @@
+import MillBase
 import MillCatalog
 import MillColumnar
 import MillSQL
