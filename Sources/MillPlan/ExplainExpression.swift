@@ -86,37 +86,29 @@ package struct ExplainExpression {
     ]
 
     private func literal(_ value: Scalar, _ type: SQLType) -> String {
+        var text: [UInt8] = []
         switch value {
         case .null: return type == .unknown ? "null" : "null::\(type.name)"
         case .boolean(let value): return value ? "true" : "false"
         case .int(let value):
-            return type.isInteger ? String(value) : "\(type.name)(\(value))"
+            switch type {
+            case .date: TextOutput.appendDate(Int32(truncatingIfNeeded: value), to: &text)
+            case .time: TextOutput.appendTime(value, to: &text)
+            case .timestamp: TextOutput.appendTimestamp(value, to: &text)
+            case .timestamptz: TextOutput.appendTimestamptz(value, to: &text)
+            default: return String(value)
+            }
         case .float(let value): return String(value)
-        case .decimal(let value): return ExplainExpression.decimal(value)
+        case .decimal(let value):
+            TextOutput.append(value, to: &text)
+            return String(decoding: text, as: UTF8.self)
         case .string(let value): return "'" + value + "'"
-        case .bytes(let bytes): return "'\\x" + bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() + "'"
-        case .interval(let value): return "interval '" + ExplainExpression.interval(value) + "'"
+        case .bytes(let bytes): bytes.withUnsafeBufferPointer { TextOutput.appendHex($0, to: &text) }
+        case .interval(let value):
+            TextOutput.append(value, to: &text)
+            return "interval '" + String(decoding: text, as: UTF8.self) + "'"
         }
-    }
-
-    private static func decimal(_ value: Decimal) -> String {
-        guard value.isFinite else { return value.kind == .nan ? "NaN" : value.kind == .positiveInfinity ? "Infinity" : "-Infinity" }
-        let negative = value.unscaled < 0
-        var digits = String(value.unscaled.magnitude)
-        let scale = Int(max(value.scale, 0))
-        if scale > 0 {
-            if digits.count <= scale { digits = String(repeating: "0", count: scale + 1 - digits.count) + digits }
-            digits = String(digits.dropLast(scale)) + "." + String(digits.suffix(scale))
-        }
-        return (negative ? "-" : "") + digits
-    }
-
-    private static func interval(_ value: Interval) -> String {
-        var parts: [String] = []
-        if value.months != 0 { parts.append("\(value.months) mons") }
-        if value.days != 0 { parts.append("\(value.days) days") }
-        if value.micros != 0 || parts.isEmpty { parts.append(seconds(value.micros)) }
-        return parts.joined(separator: " ")
+        return "'" + String(decoding: text, as: UTF8.self) + "'"
     }
 
     /// Microseconds as seconds with only the digits that are there: `15s`, `0.5s`.

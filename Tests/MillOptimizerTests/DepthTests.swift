@@ -12,8 +12,12 @@ import Testing
 
 /// Statements as deep as the parser lets through, on the stack that a session's thread has.
 @Suite struct DepthTests {
-    /// Bytes of stack that binding and planning a statement of the parser's full height may need, in a debug build.
-    static let stackBytes = 8 << 20
+    /// Bytes of stack that binding and planning a statement of the parser's full height may need.
+    #if DEBUG
+        static let stackBytes = 8 << 20
+    #else
+        static let stackBytes = 2 << 20
+    #endif
 
     private static func nested(_ open: String, _ close: String, _ core: String, _ depth: Int) -> String {
         String(repeating: open, count: depth) + core + String(repeating: close, count: depth)
