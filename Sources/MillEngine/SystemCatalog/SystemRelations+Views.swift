@@ -64,7 +64,7 @@ extension CatalogObject {
     /// A view's SELECT, one line with a semicolon, as `pg_get_viewdef` gives it; nil for what is no view.
     var queryText: String? {
         guard kind == .view || kind == .materializedView else { return nil }
-        // A stored definition is the printer's own text, so that it parses.
+        // A stored definition was parsed when it was made, and it is parsed again as the same dialect.
         guard case .createView(let statement)? = try? Parser.parseStatement(definition) else { return nil }
         return " \(statement.query);"
     }
