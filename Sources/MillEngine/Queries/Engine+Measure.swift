@@ -1,5 +1,4 @@
 package import MillBase
-package import MillBinder
 import MillDataflow
 import MillOptimizer
 package import MillPlan
@@ -48,7 +47,7 @@ extension Session {
     package func run(_ text: String) async throws(SQLError) {
         for statement in try Session.parse(text) {
             let outcome = try await execute(try await prepare(statement, parameterTypes: []), parameters: [])
-            if case .rows(let channel, _) = outcome { while try await channel.next() != nil {} }
+            if case .rows(let channel, _) = outcome { try await channel.drain() }
             try await settle()
         }
     }
