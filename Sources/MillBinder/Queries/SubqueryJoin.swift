@@ -148,8 +148,10 @@ struct SubqueryJoin {
             let type = others.lazy.compactMap { $0.type(ofColumn: placeholder) }.first ?? .unknown
             columns.append((placeholder, try outerExpression(.column(placeholder, type))))
         }
+        // A superset of the values will do: where the plan around is itself correlated, its conditions are left out.
+        let around = Self.withoutCorrelatedConditions(outer)
         let domain = LogicalPlan.aggregate(
-            LogicalAggregate(input: outer, keys: columns.map(\.value), calls: [], names: columns.indices.map { "outer_\($0 + 1)" }))
+            LogicalAggregate(input: around, keys: columns.map(\.value), calls: [], names: columns.indices.map { "outer_\($0 + 1)" }))
         let width = lifted.plan.schema.count
         var conditions: [BoundExpression] = []
         for predicate in others {
@@ -163,6 +165,30 @@ struct SubqueryJoin {
                 .isNotDistinct(.column(column.placeholder, column.value.type), .column(width + index, column.value.type)))
         }
         return lifted
+    }
+
+    /// The plan with at least its rows, and without the conditions that read the query around it.
+    private static func withoutCorrelatedConditions(_ plan: LogicalPlan) -> LogicalPlan {
+        guard plan.isCorrelated else { return plan }
+        func kept(_ condition: BoundExpression?) -> BoundExpression? {
+            BoundExpression.conjunction((condition?.conjuncts ?? []).filter { !$0.isCorrelated })
+        }
+        switch plan {
+        case .filter(let node):
+            let input = withoutCorrelatedConditions(node.input)
+            return kept(node.predicate).map { .filter(LogicalFilter(input: input, predicate: $0)) } ?? input
+        case .project(var node):
+            node.input = withoutCorrelatedConditions(node.input)
+            return .project(node)
+        case .join(var node) where node.kind == .inner || node.kind == .left:
+            node.left = withoutCorrelatedConditions(node.left)
+            if node.kind == .inner {
+                node.right = withoutCorrelatedConditions(node.right)
+                node.condition = kept(node.condition)
+            }
+            return .join(node)
+        default: return plan
+        }
     }
 
     /// The subquery's own sides of the correlating equalities, and the conditions of a join of so many columns with a plan
