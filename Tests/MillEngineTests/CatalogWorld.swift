@@ -49,13 +49,16 @@ struct CatalogWorld {
 /// Sources without splits.
 private struct EmptySources: SourceAssembly, SourceConnector {
     func source(name: String, options: [CatalogOption], fields: [Field]) throws(SQLError) -> AssembledSource {
-        AssembledSource(connector: self, makeDecoder: { (_) throws(SQLError) in throw SQLError(.internalError, "there is nothing to decode") })
+        AssembledSource(
+            connector: self, makeDecoder: { (_) throws(SQLError) in throw SQLError(.internalError, "there is nothing to decode") })
     }
 
     func resolveOrigin() throws(SQLError) -> [SourceSplit: SplitOffset] { [:] }
     func currentSplits() throws(SQLError) -> [SourceSplit] { [] }
     func highWatermarks(_ splits: [SourceSplit]) throws(SQLError) -> [SourceSplit: SplitOffset] { [:] }
-    func openReader(_ split: SourceSplit, at offset: SplitOffset, onData: @escaping @Sendable () -> Void) throws(SQLError) -> any SplitReader {
+    func openReader(_ split: SourceSplit, at offset: SplitOffset, onData: @escaping @Sendable () -> Void) throws(SQLError)
+        -> any SplitReader
+    {
         throw SQLError(.internalError, "there is nothing to read")
     }
 }

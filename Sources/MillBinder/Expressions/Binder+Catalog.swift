@@ -135,7 +135,8 @@ extension Binder {
     package static let arrayElements = "pg_array_elements"
     /// The columns of system relations whose arrays `arrayElements` lists.
     package static let arrayColumns: Set<String> = [
-        "conkey", "confkey", "indkey", "indclass", "indcollation", "indoption", "reloptions", "attoptions", "polroles", "stxkeys", "proargtypes",
+        "conkey", "confkey", "indkey", "indclass", "indcollation", "indoption", "reloptions", "attoptions", "polroles", "stxkeys",
+        "proargtypes",
     ]
 
     private func catalogKernel(_ name: String, _ arguments: [BoundExpression]) throws(SQLError) -> BoundExpression {

@@ -72,7 +72,7 @@ extension Engine {
         var isLocked = true
         defer { if isLocked { definitions.unlock() } }
         if existing(statement.name, ifNotExists: statement.ifNotExists, &notices) { return }
-        let binder = Binder(catalog: reader, context: session.binderContext(.view))
+        let binder = Binder(catalog: reader, context: session.binderContext(.view, functions: catalogFunctions(session)))
         let bound = try binder.bind(createView: statement)
         if let creatingInput = binder.dependencies.first(where: creating.contains), let object = catalog.object(creatingInput) {
             throw notReady(object)

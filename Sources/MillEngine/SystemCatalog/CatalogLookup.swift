@@ -46,13 +46,16 @@ final class CatalogLookup: CatalogFunctions {
         "pg_ts_config_is_visible": yes, "pg_ts_dict_is_visible": yes, "pg_ts_parser_is_visible": yes, "pg_ts_template_is_visible": yes,
         "has_table_privilege": yes, "has_schema_privilege": yes, "has_database_privilege": yes, "has_column_privilege": yes,
         "has_any_column_privilege": yes, "has_function_privilege": yes, "has_sequence_privilege": yes, "has_type_privilege": yes,
-        "has_language_privilege": yes, "has_tablespace_privilege": yes, "has_foreign_data_wrapper_privilege": yes, "has_server_privilege": yes,
-        "pg_has_role": yes, "pg_relation_is_publishable": no, "pg_is_in_recovery": no, "pg_is_other_temp_schema": no, "row_security_active": no,
+        "has_language_privilege": yes, "has_tablespace_privilege": yes, "has_foreign_data_wrapper_privilege": yes,
+        "has_server_privilege": yes,
+        "pg_has_role": yes, "pg_relation_is_publishable": no, "pg_is_in_recovery": no, "pg_is_other_temp_schema": no,
+        "row_security_active": no,
         "pg_my_temp_schema": (.int(0), .int32), "obj_description": null, "col_description": null, "shobj_description": null,
         "pg_get_triggerdef": null, "pg_get_functiondef": null, "pg_get_statisticsobjdef": null, "pg_get_statisticsobjdef_columns": null,
         "pg_get_partkeydef": null, "pg_get_partition_constraintdef": null, "pg_get_serial_sequence": null, "pg_tablespace_location": null,
         "pg_get_function_sqlbody": null, "inet_client_addr": null, "inet_server_addr": null, "inet_client_port": (.null, .int32),
-        "inet_server_port": (.null, .int32), "pg_table_size": unknownSize, "pg_relation_size": unknownSize, "pg_total_relation_size": unknownSize,
+        "inet_server_port": (.null, .int32), "pg_table_size": unknownSize, "pg_relation_size": unknownSize,
+        "pg_total_relation_size": unknownSize,
         "pg_indexes_size": unknownSize, "pg_database_size": unknownSize, "pg_tablespace_size": unknownSize,
         "pg_client_encoding": (.string("UTF8"), .varchar), "getdatabaseencoding": (.string("UTF8"), .varchar),
     ]
@@ -77,14 +80,17 @@ final class CatalogLookup: CatalogFunctions {
         case "pg_get_viewdef":
             return try chosen(key, context.userObjects.compactMap { object in object.queryText.map { (SystemOID.of(object), $0) } })
         case "pg_get_ruledef":
-            return try chosen(key, context.userObjects.compactMap { object in
-                guard let text = object.queryText else { return nil }
-                let rule = Int32(truncatingIfNeeded: object.id.number | SystemOID.constraintBit)
-                return (rule, "CREATE RULE \"_RETURN\" AS\n    ON SELECT TO \(regclass(object)) DO INSTEAD \(text)")
-            })
+            return try chosen(
+                key,
+                context.userObjects.compactMap { object in
+                    guard let text = object.queryText else { return nil }
+                    let rule = Int32(truncatingIfNeeded: object.id.number | SystemOID.constraintBit)
+                    return (rule, "CREATE RULE \"_RETURN\" AS\n    ON SELECT TO \(regclass(object)) DO INSTEAD \(text)")
+                })
         case "pg_get_indexdef": return try indexDefinition(key, arguments)
         case "pg_get_constraintdef": return try chosen(key, context.keyedTables.map { (SystemOID.constraint($0), $0.constraintText) })
-        case "pg_get_function_result": return try chosen(key, SystemFunction.all.map { ($0.oid, CatalogTypes.format($0.result, modifier: nil)) })
+        case "pg_get_function_result":
+            return try chosen(key, SystemFunction.all.map { ($0.oid, CatalogTypes.format($0.result, modifier: nil)) })
         case "pg_table_is_visible":
             let visible = context.catalog.objects.filter { Catalog.searchPath.contains($0.schemaName) }.map { Scalar.oid(SystemOID.of($0)) }
             let indexes = context.keyedTables.filter { Catalog.searchPath.contains($0.schemaName) }.map { Scalar.oid(SystemOID.index($0)) }
@@ -141,10 +147,13 @@ final class CatalogLookup: CatalogFunctions {
     private func currentSetting(_ arguments: [BoundExpression]) throws(SQLError) -> BoundExpression {
         let name = try text(arguments[0], "current_setting", arguments)
         guard case .literal(let value, _) = name else {
-            return try chosen(try call("lower", name), context.settings.map { (.string($0.name), .string($0.value)) }, type: .varchar, otherwise: nil)
+            return try chosen(
+                try call("lower", name), context.settings.map { (.string($0.name), .string($0.value)) }, type: .varchar, otherwise: nil)
         }
         guard case .string(let wanted) = value else { return .literal(.null, .varchar) }
-        if let setting = context.settings.first(where: { $0.name == wanted.lowercased() }) { return .literal(.string(setting.value), .varchar) }
+        if let setting = context.settings.first(where: { $0.name == wanted.lowercased() }) {
+            return .literal(.string(setting.value), .varchar)
+        }
         if arguments.count == 2, case .literal(.boolean(true), _) = arguments[1] { return .literal(.null, .varchar) }
         throw SQLError(.undefinedObject, "unrecognized configuration parameter \"\(wanted)\"")
     }
@@ -176,7 +185,8 @@ final class CatalogLookup: CatalogFunctions {
     private func coerced(
         _ argument: BoundExpression, _ type: SQLType, _ name: String, _ all: [BoundExpression]
     ) throws(SQLError) -> BoundExpression {
-        guard argument.type.isInteger == type.isInteger || argument.type == .unknown, Coercion.explicit(from: argument.type, to: type) else {
+        guard argument.type.isInteger == type.isInteger || argument.type == .unknown, Coercion.explicit(from: argument.type, to: type)
+        else {
             throw undefined(name, all)
         }
         if case .parameter(let number, .unknown) = argument { return .parameter(number, type) }

@@ -17,7 +17,8 @@ extension SystemRelations {
                 let count = Int64(table.primaryKey.count)
                 let zeros = Scalar.string(table.primaryKey.map { _ in "0" }.joined(separator: " "))
                 return [
-                    .oid(SystemOID.index(table)), .oid(SystemOID.of(table)), .int(count), .int(count), .bool(true), .bool(true), .bool(false), .bool(true),
+                    .oid(SystemOID.index(table)), .oid(SystemOID.of(table)), .int(count), .int(count), .bool(true), .bool(true),
+                    .bool(false), .bool(true),
                     .bool(false), .bool(true), .bool(false), .bool(true), .bool(true), .bool(false),
                     .string(table.primaryKeyNumbers.map(String.init).joined(separator: " ")), zeros, zeros, zeros, .null, .null,
                 ]
@@ -34,8 +35,10 @@ extension SystemRelations {
         ) { context in
             context.keyedTables.map { table in
                 [
-                    .oid(SystemOID.constraint(table)), .string(table.primaryKeyName), .oid(SystemOID.schema(table.schemaName, in: context.catalog)),
-                    .string("p"), .bool(false), .bool(false), .bool(true), .oid(SystemOID.of(table)), .oid(0), .oid(SystemOID.index(table)), .oid(0),
+                    .oid(SystemOID.constraint(table)), .string(table.primaryKeyName),
+                    .oid(SystemOID.schema(table.schemaName, in: context.catalog)),
+                    .string("p"), .bool(false), .bool(false), .bool(true), .oid(SystemOID.of(table)), .oid(0), .oid(SystemOID.index(table)),
+                    .oid(0),
                     .oid(0), .string(" "), .string(" "), .string(" "), .bool(true), .int(0), .bool(true),
                     .string(ArrayText.text(table.primaryKeyNumbers.map(String.init))), .null, .null, .null, .null, .null, .null,
                 ]
@@ -47,7 +50,9 @@ extension SystemRelations {
             return context.keyedTables.flatMap { table -> [[Scalar]] in
                 let numbers = table.primaryKeyNumbers.map(String.init)
                 let zeros = numbers.map { _ in "0" }
-                let arrays = [(ArrayText.text(numbers), numbers), (numbers.joined(separator: " "), numbers), (zeros.joined(separator: " "), zeros)]
+                let arrays = [
+                    (ArrayText.text(numbers), numbers), (numbers.joined(separator: " "), numbers), (zeros.joined(separator: " "), zeros),
+                ]
                 return arrays.filter { seen.insert($0.0).inserted }.flatMap { text, elements in
                     elements.enumerated().map { [.string(text), .int(Int64($0 + 1)), .string($1)] }
                 }

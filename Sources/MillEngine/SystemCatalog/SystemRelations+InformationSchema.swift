@@ -27,7 +27,8 @@ extension SystemRelations {
             context.catalog.objects.compactMap { object in
                 guard let type = tableType(object) else { return nil }
                 return [
-                    .string(context.databaseName), .string(object.schemaName), .string(object.name), .string(type), .null, .null, .null, .null, .null,
+                    .string(context.databaseName), .string(object.schemaName), .string(object.name), .string(type), .null, .null, .null,
+                    .null, .null,
                     .yesOrNo(object.kind == .table), .yesOrNo(false), .null,
                 ]
             }
@@ -72,7 +73,8 @@ extension SystemRelations {
             context.keyedTables.map { table in
                 [
                     .string(context.databaseName), .string(table.schemaName), .string(table.primaryKeyName), .string(context.databaseName),
-                    .string(table.schemaName), .string(table.name), .string("PRIMARY KEY"), .yesOrNo(false), .yesOrNo(false), .yesOrNo(true), .null,
+                    .string(table.schemaName), .string(table.name), .string("PRIMARY KEY"), .yesOrNo(false), .yesOrNo(false),
+                    .yesOrNo(true), .null,
                 ]
             }
         },
@@ -86,7 +88,8 @@ extension SystemRelations {
             context.keyedTables.flatMap { table in
                 table.primaryKey.enumerated().map { place, column in
                     [
-                        .string(context.databaseName), .string(table.schemaName), .string(table.primaryKeyName), .string(context.databaseName),
+                        .string(context.databaseName), .string(table.schemaName), .string(table.primaryKeyName),
+                        .string(context.databaseName),
                         .string(table.schemaName), .string(table.name), .string(table.columns[column].name), .int(Int64(place + 1)), .null,
                     ]
                 }
@@ -114,7 +117,8 @@ extension SystemRelations {
         let database = Scalar.string(context.databaseName)
         let numbers = numberShape(column.type)
         let text: [Scalar] = [
-            database, .string(object.schemaName), .string(object.name), .string(column.name), .int(Int64(place + 1)), .text(column.defaultText),
+            database, .string(object.schemaName), .string(object.name), .string(column.name), .int(Int64(place + 1)),
+            .text(column.defaultText),
             .yesOrNo(column.isNullable), .string(column.type.base.name), .null, .null,
         ]
         let shape: [Scalar] = [
@@ -122,7 +126,8 @@ extension SystemRelations {
         ]
         let udt = CatalogTypes.type(CatalogTypes.oid(of: column.type))?.name
         return text + shape + Array(repeating: .null, count: 9) + [database, .string("pg_catalog"), .text(udt)]
-            + Array(repeating: .null, count: 4) + [.string("\(place + 1)"), .yesOrNo(false), .yesOrNo(false)] + Array(repeating: .null, count: 5)
+            + Array(repeating: .null, count: 4) + [.string("\(place + 1)"), .yesOrNo(false), .yesOrNo(false)]
+            + Array(repeating: .null, count: 5)
             + [.yesOrNo(false), .string("NEVER"), .null, .yesOrNo(object.kind == .table)]
     }
 

@@ -35,9 +35,10 @@ extension SystemRelations {
             context.catalog.objects.flatMap { object -> [[Scalar]] in
                 guard relationKind(object) != nil else { return [] }
                 return object.shownColumns.enumerated().map { attributeRow(SystemOID.of(object), $1, at: $0) }
-            } + context.keyedTables.flatMap { table in
-                table.primaryKey.enumerated().map { attributeRow(SystemOID.index(table), table.columns[$1], at: $0) }
             }
+                + context.keyedTables.flatMap { table in
+                    table.primaryKey.enumerated().map { attributeRow(SystemOID.index(table), table.columns[$1], at: $0) }
+                }
         },
         SystemRelation("pg_attrdef", id: 2604, "oid oid, adrelid oid, adnum int2, adbin text") { context in
             context.userObjects.flatMap { object in
@@ -67,12 +68,14 @@ extension SystemRelations {
         let isStored = kind == "r" || kind == "m"
         return classRow(
             oid: SystemOID.of(object), name: object.name, schema: object.schemaName, kind: kind, columnCount: object.shownColumns.count,
-            accessMethod: isStored ? SystemOID.heapAccessMethod : 0, hasIndex: !object.primaryKey.isEmpty, hasRules: kind == "v" || kind == "m", context)
+            accessMethod: isStored ? SystemOID.heapAccessMethod : 0, hasIndex: !object.primaryKey.isEmpty,
+            hasRules: kind == "v" || kind == "m", context)
     }
 
     private static func indexRow(_ table: CatalogObject, _ context: SystemContext) -> [Scalar] {
         classRow(
-            oid: SystemOID.index(table), name: table.primaryKeyName, schema: table.schemaName, kind: "i", columnCount: table.primaryKey.count,
+            oid: SystemOID.index(table), name: table.primaryKeyName, schema: table.schemaName, kind: "i",
+            columnCount: table.primaryKey.count,
             accessMethod: SystemOID.btreeAccessMethod, hasIndex: false, hasRules: false, context)
     }
 
@@ -84,8 +87,10 @@ extension SystemRelations {
             .oid(oid), .string(name), .oid(SystemOID.schema(schema, in: context.catalog)), .oid(0), .oid(0), .oid(SystemOID.owner),
             .oid(accessMethod), .oid(kind == "v" || kind == "f" ? 0 : oid), .oid(0),
             // Sizes are not kept: PostgreSQL's value for a relation that was never analysed.
-            .int(0), .float(-1), .int(0), .oid(0), .bool(hasIndex), .bool(false), .string("p"), .string(kind), .int(Int64(columnCount)), .int(0),
-            .bool(hasRules), .bool(false), .bool(false), .bool(false), .bool(false), .bool(true), .string(kind == "r" ? "d" : "n"), .bool(false),
+            .int(0), .float(-1), .int(0), .oid(0), .bool(hasIndex), .bool(false), .string("p"), .string(kind), .int(Int64(columnCount)),
+            .int(0),
+            .bool(hasRules), .bool(false), .bool(false), .bool(false), .bool(false), .bool(true), .string(kind == "r" ? "d" : "n"),
+            .bool(false),
             .oid(0), .int(0), .int(0), .null, .null, .null,
         ]
     }
@@ -94,10 +99,13 @@ extension SystemRelations {
         let oid = CatalogTypes.oid(of: column.type)
         let type = CatalogTypes.type(oid)
         return [
-            .oid(relation), .string(column.name), .oid(oid), .int(-1), .int(Int64(type?.length ?? -1)), .int(Int64(place + 1)), .int(0), .int(-1),
+            .oid(relation), .string(column.name), .oid(oid), .int(-1), .int(Int64(type?.length ?? -1)), .int(Int64(place + 1)), .int(0),
+            .int(-1),
             .int(Int64(CatalogTypes.modifier(of: column.type))), .bool(type?.isPassedByValue ?? false), .string("i"),
-            .string(type?.length ?? -1 < 0 ? "x" : "p"), .string(""), .bool(!column.isNullable), .bool(column.defaultText != nil), .bool(false),
-            .string(""), .string(""), .bool(false), .bool(true), .int(0), .oid(type?.category == "S" ? SystemOID.defaultCollation : 0), .null, .null,
+            .string(type?.length ?? -1 < 0 ? "x" : "p"), .string(""), .bool(!column.isNullable), .bool(column.defaultText != nil),
+            .bool(false),
+            .string(""), .string(""), .bool(false), .bool(true), .int(0), .oid(type?.category == "S" ? SystemOID.defaultCollation : 0),
+            .null, .null,
             .null, .null,
         ]
     }

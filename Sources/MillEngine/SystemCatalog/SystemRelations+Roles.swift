@@ -12,7 +12,8 @@ extension SystemRelations {
         ) { context in
             context.databaseNames.enumerated().map { place, name in
                 [
-                    .oid(SystemOID.database(place)), .string(name), .oid(SystemOID.owner), .int(6), .string("C.UTF-8"), .string("C.UTF-8"), .bool(false),
+                    .oid(SystemOID.database(place)), .string(name), .oid(SystemOID.owner), .int(6), .string("C.UTF-8"), .string("C.UTF-8"),
+                    .bool(false),
                     .bool(true), .int(-1), .oid(0), .int(0), .int(0), .oid(SystemOID.defaultTablespace), .null,
                 ]
             }
@@ -45,7 +46,9 @@ extension SystemRelations {
             "usename name, usesysid oid, usecreatedb bool, usesuper bool, userepl bool, usebypassrls bool, passwd text, valuntil timestamptz, useconfig text"
         ) { context in
             [
-                [.string(context.userName), .oid(SystemOID.owner)] + Array(repeating: .bool(true), count: 4) + [.string("********"), .null, .null]
+                [.string(context.userName), .oid(SystemOID.owner)] + Array(repeating: .bool(true), count: 4) + [
+                    .string("********"), .null, .null,
+                ]
             ]
         },
         SystemRelation("pg_am", id: 2601, "oid oid, amname name, amhandler oid, amtype char") { _ in
@@ -68,7 +71,8 @@ extension SystemRelations {
         ) { context in
             [(SystemOID.defaultCollation, "default", "d"), (950, "C", "c")].map { oid, name, provider in
                 [
-                    .oid(oid), .string(name), .oid(SystemOID.schema("pg_catalog", in: context.catalog)), .oid(SystemOID.owner), .string(provider),
+                    .oid(oid), .string(name), .oid(SystemOID.schema("pg_catalog", in: context.catalog)), .oid(SystemOID.owner),
+                    .string(provider),
                     .bool(true), .int(-1), .string("C.UTF-8"), .string("C.UTF-8"), .null,
                 ]
             }

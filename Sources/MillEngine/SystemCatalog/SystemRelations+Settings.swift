@@ -14,8 +14,10 @@ extension SystemRelations {
         ) { context in
             context.settings.map { setting in
                 [
-                    .string(setting.name), .string(setting.value), .null, .string("Millrace"), .string(setting.description), .null, .string("user"),
-                    .string("string"), .string("session"), .null, .null, .null, .string(setting.value), .string(setting.value), .null, .null,
+                    .string(setting.name), .string(setting.value), .null, .string("Millrace"), .string(setting.description), .null,
+                    .string("user"),
+                    .string("string"), .string("session"), .null, .null, .null, .string(setting.value), .string(setting.value), .null,
+                    .null,
                     .bool(false),
                 ]
             }
@@ -32,8 +34,10 @@ extension SystemRelations {
             // The session that asks: of the others the engine keeps no list.
             [
                 [
-                    .oid(SystemOID.database(context.databaseNames.firstIndex(of: context.databaseName) ?? 0)), .string(context.databaseName),
-                    .oid(context.backendID), .null, .oid(SystemOID.owner), .string(context.userName), .string(""), .null, .null, .null, .null, .null,
+                    .oid(SystemOID.database(context.databaseNames.firstIndex(of: context.databaseName) ?? 0)),
+                    .string(context.databaseName),
+                    .oid(context.backendID), .null, .oid(SystemOID.owner), .string(context.userName), .string(""), .null, .null, .null,
+                    .null, .null,
                     .null, .null, .null, .null, .string("active"), .null, .null, .null, .string(""), .string("client backend"),
                 ]
             ]
@@ -48,7 +52,8 @@ extension SystemRelations {
         ) { _ in
             [
                 [
-                    .oid(SystemOID.foreignServer), .string("connectors"), .oid(SystemOID.owner), .oid(SystemOID.foreignWrapper), .null, .null, .null, .null,
+                    .oid(SystemOID.foreignServer), .string("connectors"), .oid(SystemOID.owner), .oid(SystemOID.foreignWrapper), .null,
+                    .null, .null, .null,
                 ]
             ]
         },

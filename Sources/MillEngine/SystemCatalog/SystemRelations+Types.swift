@@ -17,8 +17,10 @@ extension SystemRelations {
                 let isText = type.category == "S"
                 return [
                     .oid(type.oid), .string(type.name), .oid(SystemOID.schema("pg_catalog", in: context.catalog)), .oid(SystemOID.owner),
-                    .int(Int64(type.length)), .bool(type.isPassedByValue), .string(type.category == "P" ? "p" : "b"), .string(type.category),
-                    .bool(["bool", "text", "float8", "timestamptz", "interval", "oid"].contains(type.name)), .bool(true), .string(","), .oid(0),
+                    .int(Int64(type.length)), .bool(type.isPassedByValue), .string(type.category == "P" ? "p" : "b"),
+                    .string(type.category),
+                    .bool(["bool", "text", "float8", "timestamptz", "interval", "oid"].contains(type.name)), .bool(true), .string(","),
+                    .oid(0),
                     .oid(0), .oid(type.elementOID), .oid(type.arrayOID), .oid(0), .oid(0), .oid(0), .oid(0), .oid(0), .oid(0), .oid(0),
                     .string("i"), .string(type.length < 0 ? "x" : "p"), .bool(false), .oid(0), .int(-1), .int(0),
                     .oid(isText ? SystemOID.defaultCollation : 0), .null, .null, .null,
@@ -36,10 +38,14 @@ extension SystemRelations {
         ) { context in
             SystemFunction.all.map { function in
                 [
-                    .oid(function.oid), .string(function.name), .oid(SystemOID.schema("pg_catalog", in: context.catalog)), .oid(SystemOID.owner),
-                    .oid(12), .float(1), .float(0), .oid(function.isVariadic ? 2276 : 0), .oid(0), .string(function.kind), .bool(false), .bool(false),
-                    .bool(true), .bool(false), .string("i"), .string("s"), .int(Int64(function.arguments.count)), .int(0), .oid(function.result),
-                    .string(function.arguments.map(String.init).joined(separator: " ")), .null, .null, .null, .null, .null, .string(function.name),
+                    .oid(function.oid), .string(function.name), .oid(SystemOID.schema("pg_catalog", in: context.catalog)),
+                    .oid(SystemOID.owner),
+                    .oid(12), .float(1), .float(0), .oid(function.isVariadic ? 2276 : 0), .oid(0), .string(function.kind), .bool(false),
+                    .bool(false),
+                    .bool(true), .bool(false), .string("i"), .string("s"), .int(Int64(function.arguments.count)), .int(0),
+                    .oid(function.result),
+                    .string(function.arguments.map(String.init).joined(separator: " ")), .null, .null, .null, .null, .null,
+                    .string(function.name),
                     .null, .null, .null,
                 ]
             }
@@ -77,7 +83,8 @@ struct SystemFunction {
         for function in AggregateFunction.allCases where function != .singleValue {
             functions.append(
                 SystemFunction(
-                    oid: SystemOID.function(functions.count), name: function.rawValue, kind: "a", arguments: [anyType], isVariadic: false, result: anyType))
+                    oid: SystemOID.function(functions.count), name: function.rawValue, kind: "a", arguments: [anyType], isVariadic: false,
+                    result: anyType))
         }
         return functions
     }()

@@ -15,7 +15,8 @@ extension SystemRelations {
         ) { context in
             context.objects(.table).map { table in
                 [
-                    .string(table.schemaName), .string(table.name), .string(context.userName), .null, .bool(!table.primaryKey.isEmpty), .bool(false),
+                    .string(table.schemaName), .string(table.name), .string(context.userName), .null, .bool(!table.primaryKey.isEmpty),
+                    .bool(false),
                     .bool(false), .bool(false),
                 ]
             }
@@ -31,11 +32,13 @@ extension SystemRelations {
         ) { context in
             context.objects(.materializedView).map { view in
                 [
-                    .string(view.schemaName), .string(view.name), .string(context.userName), .null, .bool(false), .bool(true), .text(view.queryText),
+                    .string(view.schemaName), .string(view.name), .string(context.userName), .null, .bool(false), .bool(true),
+                    .text(view.queryText),
                 ]
             }
         },
-        SystemRelation("pg_indexes", id: 12_023, "schemaname name, tablename name, indexname name, tablespace name, indexdef text") { context in
+        SystemRelation("pg_indexes", id: 12_023, "schemaname name, tablename name, indexname name, tablespace name, indexdef text") {
+            context in
             context.keyedTables.map { table in
                 [.string(table.schemaName), .string(table.name), .string(table.primaryKeyName), .null, .string(table.indexText)]
             }
@@ -48,7 +51,8 @@ extension SystemRelations {
             context.userObjects.filter { $0.kind == .view || $0.kind == .materializedView }.map { view in
                 let oid = Int32(truncatingIfNeeded: view.id.number | SystemOID.constraintBit)
                 return [
-                    .oid(oid), .string("_RETURN"), .oid(SystemOID.of(view)), .string("1"), .string("O"), .bool(true), .null, .text(view.queryText),
+                    .oid(oid), .string("_RETURN"), .oid(SystemOID.of(view)), .string("1"), .string("O"), .bool(true), .null,
+                    .text(view.queryText),
                 ]
             }
         },

@@ -7,7 +7,10 @@ package struct SystemRelation: Sendable {
     package let object: CatalogObject
     package let rows: @Sendable (SystemContext) -> [[Scalar]]
 
-    package init(_ schemaName: String, _ name: String, id: UInt32, _ columns: [(String, SQLType)], rows: @escaping @Sendable (SystemContext) -> [[Scalar]]) {
+    package init(
+        _ schemaName: String, _ name: String, id: UInt32, _ columns: [(String, SQLType)],
+        rows: @escaping @Sendable (SystemContext) -> [[Scalar]]
+    ) {
         object = CatalogObject(
             id: ObjectID(id), schemaName: schemaName, name: name, kind: .system, columns: columns.map { CatalogColumn($0.0, $0.1) })
         self.rows = rows
@@ -44,7 +47,8 @@ package struct SystemRelation: Sendable {
 /// Numbers are PostgreSQL's own where it fixes them. Arrays are text in the form `{a,b}`, there being no array type; types
 /// that are one byte or a name in PostgreSQL are text. A source is a foreign table ('f'): its rows lie elsewhere.
 package enum SystemRelations {
-    package static let all: [SystemRelation] = pgRelations + pgTypes + pgIndexes + pgRoles + pgSettings + pgEmpty + pgViews + informationSchema
+    package static let all: [SystemRelation] =
+        pgRelations + pgTypes + pgIndexes + pgRoles + pgSettings + pgEmpty + pgViews + informationSchema
 
     package static func relation(_ id: ObjectID) -> SystemRelation? { byID[id] }
 

@@ -67,7 +67,9 @@ package enum ArrayText {
 
     private static func quoted(_ element: String?) -> String {
         guard let element else { return "NULL" }
-        let special = element.unicodeScalars.contains { $0 == "," || $0 == "{" || $0 == "}" || $0 == "\"" || $0 == "\\" || $0.properties.isWhitespace }
+        let special = element.unicodeScalars.contains {
+            $0 == "," || $0 == "{" || $0 == "}" || $0 == "\"" || $0 == "\\" || $0.properties.isWhitespace
+        }
         guard special || element.isEmpty || element.uppercased() == "NULL" else { return element }
         var out = "\""
         for scalar in element.unicodeScalars {

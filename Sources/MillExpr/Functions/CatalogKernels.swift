@@ -128,7 +128,8 @@ extension FunctionRegistry {
     package static var signatures: [(name: String, arguments: [SQLType?], isVariadic: Bool, result: SQLType)] {
         overloads.keys.sorted().flatMap { name in
             (overloads[name] ?? []).map { overload in
-                let arguments = overload.parameters.map { parameter -> SQLType? in if case .type(let type) = parameter { type } else { nil } }
+                let arguments = overload.parameters.map { parameter -> SQLType? in if case .type(let type) = parameter { type } else { nil }
+                }
                 return (name, arguments, overload.isVariadic, overload.result)
             }
         }

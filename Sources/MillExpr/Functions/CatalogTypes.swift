@@ -137,7 +137,8 @@ package enum CatalogTypes {
 
     private static let arrays: [CatalogType] = base.filter { $0.arrayOID != 0 }.map { element in
         CatalogType(
-            oid: element.arrayOID, name: "_" + element.name, displayName: element.displayName + "[]", length: -1, category: "A", arrayOID: 0,
+            oid: element.arrayOID, name: "_" + element.name, displayName: element.displayName + "[]", length: -1, category: "A",
+            arrayOID: 0,
             elementOID: element.oid)
     }
 }
