@@ -104,8 +104,10 @@ package final class Conductor: Sendable {
     }
 
     /// Adds a job on all workers, or on none.
-    package func attach(_ job: JobPlan) async throws(SQLError) {
-        let result: Result<Void, SQLError> = await withCheckedContinuation { continuation in
+    /// - Returns: the last epoch without it.
+    @discardableResult
+    package func attach(_ job: JobPlan) async throws(SQLError) -> Epoch {
+        let result: Result<Epoch, SQLError> = await withCheckedContinuation { continuation in
             mailbox.send(
                 .between { conductor in
                     let results = conductor.gather { circuit -> SQLError? in
@@ -119,11 +121,11 @@ package final class Conductor: Sendable {
                         continuation.resume(returning: .failure(error))
                     } else {
                         conductor.wake()
-                        continuation.resume(returning: .success(()))
+                        continuation.resume(returning: .success(conductor.published.epoch))
                     }
                 })
         }
-        try result.get()
+        return try result.get()
     }
 
     package func detach(_ ids: [ObjectID]) async {
