@@ -50,7 +50,7 @@ class Server:
             sys.exit(f"{BINARY} is missing: run make build")
         self.process = subprocess.Popen([BINARY, *self.arguments], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
         threading.Thread(target=self._read, daemon=True).start()
-        if not self.ready.wait(30):
+        if not self.ready.wait(30) or len(self.addresses) < 2:
             self.process.kill()
             sys.exit("the server did not get ready:\n" + "".join(self.lines[-20:]))
         self.pg, self.kafka = self.addresses["pg"], self.addresses["kafka"]
