@@ -72,7 +72,8 @@ enum ExplainText {
         var parts: [String] = []
         if !order.isEmpty {
             let keys = order.map { key in
-                printer.name(key.column) + (key.descending ? " desc" : "") + (key.nullsFirst == key.descending ? "" : key.nullsFirst ? " nulls first" : " nulls last")
+                let nulls = key.nullsFirst == key.descending ? "" : key.nullsFirst ? " nulls first" : " nulls last"
+                return printer.name(key.column) + (key.descending ? " desc" : "") + nulls
             }
             parts.append("by: [\(keys.joined(separator: ", "))]")
         }

@@ -59,7 +59,7 @@ extension StreamPlan {
         case .project(let expressions):
             return " { \(ExplainText.projection(expressions, names: node.schema.map(\.name), input: input)) }"
         case .timeWindow(let window): return " { \(ExplainText.window(window, input: input)) }"
-        case .exchange, .union, .result: return ""
+        case .exchange, .union, .result, .blackhole: return ""
         case .aggregate(let keys, let calls):
             let text = calls.map { printer.text($0) }.joined(separator: ", ")
             return " { keys: \(printer.names(keys))" + (calls.isEmpty ? "" : ", calls: [\(text)]") + " }"
@@ -95,6 +95,7 @@ extension StreamOperation {
         case .topN: "StreamTopN"
         case .materialize: "StreamMaterialize"
         case .result: "StreamResult"
+        case .blackhole: "StreamBlackhole"
         }
     }
 }

@@ -12,6 +12,13 @@ package struct StreamPlan: Hashable, Sendable {
 
     package init() {}
 
+    /// The same plan with another root operation over the same input.
+    package func with(root operation: StreamOperation) -> StreamPlan {
+        var copy = self
+        copy.nodes[nodes.count - 1].operation = operation
+        return copy
+    }
+
     package var root: NodeIndex { NodeIndex(nodes.count - 1) }
     package subscript(_ index: NodeIndex) -> StreamNode { nodes[index.number] }
 
@@ -94,4 +101,6 @@ package enum StreamOperation: Hashable, Sendable {
     case materialize(key: [Int])
     /// The root of an ad-hoc query.
     case result
+    /// The root of a job whose rows are counted and dropped.
+    case blackhole
 }

@@ -40,10 +40,18 @@ enum SecondPass {
                     }
                 } catch {
                     result.appendNull()
-                    reject(row, Array(bytes), error.message)
+                    reject(row, rawJSON(bytes), error.message)
                 }
             }
         }
         return result
+    }
+
+    /// The value as JSON text, as all rejects have it.
+    private func rawJSON(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8] {
+        guard self == .interval else { return Array(text) }
+        var raw: [UInt8] = []
+        JSONCanonicalizer.appendString(text, to: &raw)
+        return raw
     }
 }

@@ -32,7 +32,12 @@ final class MockCluster: @unchecked Sendable {
 
     /// Produces to a partition and waits for the acknowledgement; nil is a tombstone.
     func produce(_ topic: String, _ partition: Int32, _ values: [String?], millis: Int64 = 1000) {
-        let client = Self.makeProducer(bootstrapServers)
+        Self.produce(to: bootstrapServers, topic, partition, values, millis: millis)
+    }
+
+    /// The same to any broker.
+    static func produce(to bootstrapServers: String, _ topic: String, _ partition: Int32, _ values: [String?], millis: Int64 = 1000) {
+        let client = makeProducer(bootstrapServers)
         for (index, value) in values.enumerated() {
             var bytes = Array((value ?? "").utf8) + [0]
             bytes.withUnsafeMutableBytes { buffer in

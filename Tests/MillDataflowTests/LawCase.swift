@@ -169,6 +169,6 @@ struct LawRun {
         guard found != expected else { return nil }
         let missing = expected.filter { found[$0.key] != $0.value }
         let surplus = found.filter { expected[$0.key] != $0.value }
-        return "\"\(reference.name)\" with \(driver.workerCount) workers should have \(missing.prefix(3)), has \(surplus.prefix(3))"
+        return "\"\(reference.name)\" with \(driver.workerCount) workers should have \(Array(missing.prefix(3))), has \(Array(surplus.prefix(3)))"
     }
 }

@@ -51,7 +51,10 @@ extension Binder {
         let type: SQLType
         do { type = try Coercion.common(expressions.map(\.type), of: construct) } catch {
             let first = expressions.firstIndex { $0.type != .unknown } ?? 0
-            let odd = expressions.indices.first { $0 > first && expressions[$0].type != .unknown && expressions[$0].type.category != expressions[first].type.category }
+            let category = expressions[first].type.category
+            let odd = expressions.indices.first {
+                $0 > first && expressions[$0].type != .unknown && expressions[$0].type.category != category
+            }
             throw error.located(at: odd.flatMap { spans.indices.contains($0) ? spans[$0] : nil } ?? spans.first)
         }
         var values: [BoundExpression] = []

@@ -21,7 +21,9 @@ extension Binder {
             guard FunctionRegistry.isFunction(name) else { throw undefined(name, at: call.name.span.source) }
             throw SQLError(.wrongObjectType, "\(what) specified, but \(name) is not an aggregate function", at: call.name.span.source)
         }
-        if call.syntax == .star { throw SQLError(.wrongObjectType, "\(name)(*) specified, but \(name) is not an aggregate function", at: call.name.span.source) }
+        if call.syntax == .star {
+            throw SQLError(.wrongObjectType, "\(name)(*) specified, but \(name) is not an aggregate function", at: call.name.span.source)
+        }
         if let value = try bindMoment(name, call, at: span) { return value }
         if call.arguments.isEmpty, let value = context.sessionValues[name] { return value }
         switch name {

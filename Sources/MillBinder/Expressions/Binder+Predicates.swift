@@ -128,7 +128,9 @@ extension Binder {
             for (left, right) in zip(lefts, rights) {
                 parts.append(
                     try bindOperator(
-                        OperatorName("="), try duplicating(elements.count, at: span) { () throws(SQLError) in try bind(left, scope) }, try bind(right, scope), spans: [left.span.source, right.span.source], at: span))
+                        OperatorName("="),
+                        try duplicating(elements.count, at: span) { () throws(SQLError) in try bind(left, scope) },
+                        try bind(right, scope), spans: [left.span.source, right.span.source], at: span))
             }
             rows.append(parts.count == 1 ? parts[0] : .and(parts))
         }

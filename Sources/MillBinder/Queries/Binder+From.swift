@@ -116,7 +116,8 @@ extension Binder {
 
     /// Both scopes over the join's columns.
     private func joined(_ left: FromItem, _ right: FromItem, at span: SourceSpan) throws(SQLError) -> Scope {
-        for relation in right.scope.relations where left.scope.relations.contains(where: { $0.name == relation.name && $0.schema == relation.schema }) {
+        for relation in right.scope.relations
+        where left.scope.relations.contains(where: { $0.name == relation.name && $0.schema == relation.schema }) {
             throw SQLError(.duplicateAlias, "table name \"\(relation.name)\" specified more than once", at: span)
         }
         let shifted = right.scope.shifted(by: left.plan.schema.count)

@@ -25,7 +25,9 @@ extension Binder {
         let arguments = call.arguments.map(\.value)
         guard (required...required + 1).contains(arguments.count) else {
             let usage = isHop ? "HOP(relation, time_column, slide, size [, offset])" : "TUMBLE(relation, time_column, size [, offset])"
-            throw SQLError(.undefinedFunction, "\(name.uppercased()) takes \(required) or \(required + 1) arguments", hint: "Write \(usage).", at: function.span.source)
+            throw SQLError(
+                .undefinedFunction, "\(name.uppercased()) takes \(required) or \(required + 1) arguments", hint: "Write \(usage).",
+                at: function.span.source)
         }
         let input = try bindWindowInput(arguments[0], outer: outer)
         let (column, type) = try bindTimeColumn(arguments[1], input, name.uppercased())

@@ -107,8 +107,7 @@ final class KafkaClient: @unchecked Sendable {
         switch entry.err {
         case RD_KAFKA_RESP_ERR_NO_ERROR: return (0..<Int(entry.partition_cnt)).map { entry.partitions[$0].id }.sorted()
         case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC: return []
-        // A topic that is being made by this very request.
-        case RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE: return []
+        // LEADER_NOT_AVAILABLE among them: a topic that is being made, perhaps by this very request. Asking again tells.
         default: throw KafkaFailure(code: entry.err)
         }
     }

@@ -21,6 +21,7 @@ package final class KafkaConnector: SourceConnector {
     private let options: KafkaSourceOptions
     private let embedded: EmbeddedBroker?
     private let timeoutMillis: Int
+    private let pool = BlockPool()
     private let clients = Mutex<[KafkaClient]>([])
 
     /// For the client that creates the source: properties that have no effect.
@@ -138,7 +139,7 @@ package final class KafkaConnector: SourceConnector {
             guard let partition = embedded.log.topic(named: split.topic)?.partition(split.partition) else {
                 throw SQLError(.undefinedObject, "topic \"\(split.topic)\" has no partition \(split.partition)")
             }
-            return LogSplitReader(partition, split, at: offset, onData: onData)
+            return LogSplitReader(partition, split, at: offset, pool: pool, onData: onData)
         }
         let taken: Result<KafkaClient, SQLError> = clients.withLock { clients in
             if let free = clients.first(where: { $0.takePartition(split.name) }) { return .success(free) }
@@ -149,7 +150,7 @@ package final class KafkaConnector: SourceConnector {
                 return .success(client)
             } catch { return .failure(error) }
         }
-        return try KafkaSplitReader(try taken.get(), split, at: offset, onData: onData)
+        return try KafkaSplitReader(try taken.get(), split, at: offset, pool: pool, onData: onData)
     }
 }
 

@@ -12,6 +12,7 @@ final class KafkaSplitReader: SplitReader {
 
     private let client: KafkaClient
     private let split: SourceSplit
+    private let pool: BlockPool
     private let topic: OpaquePointer
     private let queue: OpaquePointer
     private let wake: Unmanaged<Wake>
@@ -28,7 +29,7 @@ final class KafkaSplitReader: SplitReader {
 
     let isFinished = false
 
-    init(_ client: KafkaClient, _ split: SourceSplit, at offset: SplitOffset, onData: @escaping @Sendable () -> Void) throws(SQLError) {
+    init(_ client: KafkaClient, _ split: SourceSplit, at offset: SplitOffset, pool: BlockPool, onData: @escaping @Sendable () -> Void) throws(SQLError) {
         guard let topic = rd_kafka_topic_new(client.handle, split.topic, nil) else {
             client.releasePartition(split.name)
             throw SQLError(.invalidParameterValue, "\"\(split.topic)\" is not a topic name")
@@ -51,6 +52,7 @@ final class KafkaSplitReader: SplitReader {
         }
         self.client = client
         self.split = split
+        self.pool = pool
         self.topic = topic
         self.queue = queue
         self.wake = wake
@@ -85,7 +87,7 @@ final class KafkaSplitReader: SplitReader {
     func poll(maxRecords: Int, maxBytes: Int) throws(SQLError) -> RawChunk? {
         if let failure { throw failure }
         guard isOpen else { return nil }
-        var gathered = Gathered(at: nextOffset)
+        var gathered = Gathered(at: nextOffset, pool: pool)
         var didGet = true
         while didGet, failure == nil, gathered.starts.count < maxRecords, gathered.buffer?.count ?? 0 < maxBytes {
             let wanted = min(maxRecords - gathered.starts.count, Self.messagesMax)
@@ -108,6 +110,7 @@ final class KafkaSplitReader: SplitReader {
 
     /// What the messages of one poll come to.
     private struct Gathered {
+        let pool: BlockPool
         var buffer: RecordBuffer?
         var starts: [UInt32] = []
         var lengths: [Int32] = []
@@ -116,10 +119,13 @@ final class KafkaSplitReader: SplitReader {
         var hasTimestamps = false
         var nextOffset: Int64
 
-        init(at offset: Int64) { nextOffset = offset }
+        init(at offset: Int64, pool: BlockPool) {
+            self.pool = pool
+            nextOffset = offset
+        }
 
         mutating func append(_ message: rd_kafka_message_t, micros: Int64?) {
-            let buffer = self.buffer ?? RecordBuffer(capacity: 256 << 10)
+            let buffer = self.buffer ?? RecordBuffer(capacity: 256 << 10, pool: pool)
             self.buffer = buffer
             starts.append(buffer.append(message.payload, message.len))
             lengths.append(message.payload == nil ? -1 : Int32(clamping: message.len))
@@ -132,7 +138,7 @@ final class KafkaSplitReader: SplitReader {
         /// nil when there is nothing and the position did not move.
         func chunk(_ split: SourceSplit, after offset: Int64) -> RawChunk? {
             guard nextOffset != offset else { return nil }
-            let buffer = self.buffer ?? RecordBuffer(capacity: 0)
+            let buffer = self.buffer ?? RecordBuffer(capacity: 0, pool: pool)
             return RawChunk(
                 bytes: UnsafeRawPointer(buffer.start), byteCount: buffer.count, starts: starts, lengths: lengths, positions: positions,
                 timestamps: hasTimestamps ? timestamps : nil, nextOffset: SplitOffset(nextOffset), partition: split.partition, owner: buffer)

@@ -9,6 +9,7 @@ import MillLog
 final class LogSplitReader: SplitReader {
     private let partition: PartitionLog
     private let split: SourceSplit
+    private let pool: BlockPool
     private let decoder = RecordDecoder()
     private var nextOffset: Int64
     private var subscription: LogSubscription?
@@ -16,9 +17,10 @@ final class LogSplitReader: SplitReader {
     let isFinished = false
     var highWatermark: SplitOffset? { SplitOffset(partition.highWatermark) }
 
-    init(_ partition: PartitionLog, _ split: SourceSplit, at offset: SplitOffset, onData: @escaping @Sendable () -> Void) {
+    init(_ partition: PartitionLog, _ split: SourceSplit, at offset: SplitOffset, pool: BlockPool, onData: @escaping @Sendable () -> Void) {
         self.partition = partition
         self.split = split
+        self.pool = pool
         nextOffset = offset.position
         subscription = partition.onAppend { _ in onData() }
     }
@@ -67,11 +69,16 @@ final class LogSplitReader: SplitReader {
     }
 
     private func copy(_ slice: LogSlice, maxRecords: Int) throws(RecordError) -> RawChunk {
-        let buffer = RecordBuffer(capacity: slice.bytes.count + slice.bytes.count / 8)
+        let buffer = RecordBuffer(capacity: slice.bytes.count + slice.bytes.count / 8, pool: pool)
         var starts: [UInt32] = []
         var lengths: [Int32] = []
         var positions: [Int64] = []
         var timestamps: [Int64] = []
+        let room = min(maxRecords, slice.bytes.count / 64)
+        starts.reserveCapacity(room)
+        lengths.reserveCapacity(room)
+        positions.reserveCapacity(room)
+        timestamps.reserveCapacity(room)
         var next = nextOffset
         var batches = slice.batches
         while starts.count < maxRecords, let batch = try batches.next() {

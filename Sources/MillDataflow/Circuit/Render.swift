@@ -39,7 +39,7 @@ package struct RenderedJob {
             let isExchange = operation is ExchangeOperator
             nodes.append(
                 CircuitNode(
-                    name: planned.operation.name, job: job.id, operation: operation, errors: errors,
+                    name: planned.operation.title, job: job.id, operation: operation, errors: errors,
                     inputCount: isExchange ? inputs.workerCount : max(planned.inputs.count, 1)))
         }
         self.nodes = nodes
@@ -71,30 +71,10 @@ package struct RenderedJob {
             return try HashJoinOperator(
                 kind, left: job.plan[node.inputs[0]], right: job.plan[node.inputs[1]], leftKeys: leftKeys, rightKeys: rightKeys, residual: residual)
         case .union, .result: return PassOperator()
+        case .blackhole: return BlackholeOperator()
         case .topN(let order, let limit, let offset):
             return TopNOperator(columns: node.schema.map(\.type), order: order, limit: limit, offset: offset)
         case .materialize(let key): return MaterializeOperator(columns: node.schema.map(\.type), key: key)
-        }
-    }
-}
-
-extension StreamOperation {
-    /// The operator's name in EXPLAIN, SHOW JOBS and errors.
-    package var name: String {
-        switch self {
-        case .source: "source"
-        case .relation: "relation scan"
-        case .values: "values"
-        case .filter: "filter"
-        case .project: "project"
-        case .timeWindow: "time window"
-        case .exchange: "exchange"
-        case .aggregate: "aggregate"
-        case .join(let kind, _, _, _): "\(kind.rawValue) join"
-        case .union: "union"
-        case .topN: "top-n"
-        case .materialize: "materialize"
-        case .result: "result"
         }
     }
 }

@@ -70,7 +70,7 @@ package final class WorkerCircuit: RenderInputs {
         let operation = job.plan[index].operation
         switch operation {
         case .source(let relation, let columns):
-            let node = CircuitNode(name: operation.name, job: job.id, operation: PassOperator(), errors: errors, inputCount: 1)
+            let node = CircuitNode(name: operation.title, job: job.id, operation: PassOperator(), errors: errors, inputCount: 1)
             entriesOfNewJob.append(node)
             if relation.kind == .table {
                 tableInputOfNewJob = TableInput(node: node)
@@ -83,12 +83,12 @@ package final class WorkerCircuit: RenderInputs {
                 throw SQLError(.objectNotInPrerequisiteState, "\(relation.kind.rawValue) \"\(relation.name)\" is not running")
             }
             let scan = RelationScanOperator(upstream: table, columns: columns, rowsPerEpochMax: backfillRowsMax)
-            let node = CircuitNode(name: operation.name, job: job.id, operation: scan, errors: errors, inputCount: 1)
+            let node = CircuitNode(name: operation.title, job: job.id, operation: scan, errors: errors, inputCount: 1)
             scansOfNewJob.append((scan, upstream.rendered.root, node))
             return node
         case .values(let rows):
             let node = CircuitNode(
-                name: operation.name, job: job.id,
+                name: operation.title, job: job.id,
                 operation: ValuesOperator(rows, schema: job.plan[index].schema, isOwner: here.number == 0), errors: errors, inputCount: 1)
             entriesOfNewJob.append(node)
             return node
@@ -154,6 +154,9 @@ package final class WorkerCircuit: RenderInputs {
 
     /// The stored rows of a view or table on this worker.
     package func materialized(_ id: ObjectID) -> MaterializeOperator? { jobs[id]?.materialize }
+
+    /// What a job with a blackhole at its root has added up on this worker.
+    package func blackhole(_ id: ObjectID) -> BlackholeOperator? { jobs[id]?.rendered.root.operation as? BlackholeOperator }
 
     package func errors(of id: ObjectID) -> OperatorErrors? { jobs[id]?.rendered.errors }
 

@@ -94,7 +94,7 @@ private final class QueryCircuit: RenderInputs {
     func inputNode(for index: NodeIndex, of job: JobPlan, errors: OperatorErrors) throws(SQLError) -> CircuitNode? {
         let operation = job.plan[index].operation
         func node(_ operation: any Operator, _ feed: Feed) -> CircuitNode {
-            let node = CircuitNode(name: job.plan[index].operation.name, job: job.id, operation: operation, errors: errors, inputCount: 1)
+            let node = CircuitNode(name: job.plan[index].operation.title, job: job.id, operation: operation, errors: errors, inputCount: 1)
             feeds.append((node, feed))
             return node
         }

@@ -87,6 +87,11 @@ package final class RowChannel: Sendable {
         }
     }
 
+    /// Reads to the end and drops the rows.
+    package func drain() async throws(SQLError) {
+        while let _ = try await next() {}
+    }
+
     /// Nobody will read on; a waiting reader gets 57014.
     package func cancel() {
         state.withLock { state in

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A buffer that blocks of files are read into, and that chunks and their strings point into.
+/// A buffer that records are read or copied into, and that chunks and their strings point into.
 ///
 /// The reader that got it writes it before the first chunk of it exists; then it is only read, until its last owner lets go and
 /// its memory returns to the pool.

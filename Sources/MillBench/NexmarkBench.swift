@@ -1,0 +1,174 @@
+import CJSONDecode
+package import MillBase
+import MillColumnar
+package import MillEngine
+package import MillIO
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Darwin
+#endif
+
+/// `millrace bench nexmark`: runs Nexmark queries over the same bounded input, one after another in this process, each in an engine
+/// of its own, and says what each cost the process.
+package struct NexmarkBench: Sendable {
+    /// Where the events come from.
+    package enum Input: String, Sendable, CaseIterable {
+        /// JSON lines in files, through `connector = 'file'`; what other engines can read too.
+        case file
+        /// The same files held in memory.
+        case memory
+    }
+
+    package var events: Int
+    package var seed: UInt64
+    package var input: Input
+    /// Where the files are, or are written when missing.
+    package var directory: String
+    package var workerCount: Int
+    package var queries: [NexmarkQuery]
+
+    package init(events: Int, seed: UInt64, input: Input, directory: String, workerCount: Int, queries: [NexmarkQuery]) {
+        self.events = events
+        self.seed = seed
+        self.input = input
+        self.directory = directory
+        self.workerCount = workerCount
+        self.queries = queries
+    }
+
+    /// What one query cost.
+    package struct Result: Sendable {
+        package var query: String
+        package var events: Int
+        package var seconds: Double
+        package var cpuSeconds: Double
+        package var peakRSSBytes: Int
+        package var rowCount: Int64
+        package var checksum: UInt64
+        package var workerCount: Int
+
+        package var json: String {
+            let rate = Int(Double(events) / seconds)
+            let perCore = Int(Double(events) / cpuSeconds)
+            return """
+                {"query": "\(query)", "events": \(events), "seconds": \(Self.text(seconds)), "cpu_seconds": \(Self.text(cpuSeconds)), \
+                "events_per_second": \(rate), "events_per_second_per_core": \(perCore), "peak_rss_bytes": \(peakRSSBytes), \
+                "rows": \(rowCount), "checksum": "\(String(checksum, radix: 16))", "workers": \(workerCount)}
+                """
+        }
+
+        private static func text(_ seconds: Double) -> String { String((seconds * 1_000_000).rounded() / 1_000_000) }
+    }
+
+    /// Writes the input files unless they are there; two parts a stream, so that two workers share them.
+    package func prepare(_ environment: Environment) throws(IOFailure) {
+        let marker = directory + "/nexmark-\(seed)-\(events).done"
+        guard !environment.files.exists(marker) else { return }
+        try environment.files.createDirectory(directory)
+        try NexmarkGenerator(seed: seed, events: events).writeFiles(to: directory, parts: 2, files: environment.files)
+        _ = try environment.files.open(marker, .create)
+    }
+
+    /// The environment that queries run in: for `memory`, with the files copied into it.
+    package func runEnvironment(_ environment: Environment) throws(IOFailure) -> Environment {
+        guard input == .memory else { return environment }
+        let memory = MemoryFileSystem()
+        for kind in NexmarkGenerator.Kind.allCases {
+            let folder = "\(directory)/\(kind.name)"
+            try memory.createDirectory(folder)
+            for name in try environment.files.list(folder) {
+                let source = try environment.files.open("\(folder)/\(name)", .read)
+                let size = try source.size()
+                let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 64)
+                defer { buffer.deallocate() }
+                _ = try source.read(at: 0, into: buffer)
+                try memory.open("\(folder)/\(name)", .create).write(UnsafeRawBufferPointer(buffer), at: 0)
+            }
+        }
+        var copy = environment
+        copy.files = memory
+        return copy
+    }
+
+    package func run(_ query: NexmarkQuery, environment: Environment) async throws -> Result {
+        let assembly = Assembly(environment: environment, embedded: nil)
+        let engine = Engine(environment: environment, options: Engine.Options(workerCount: workerCount), assembly: assembly)
+        let session = Session(engine: engine, userName: "root", databaseName: "dev")
+        let generator = NexmarkGenerator(seed: seed, events: events)
+        for kind in query.streams {
+            try await session.run(
+                """
+                CREATE SOURCE \(kind.name) (\(NexmarkQuery.columns(of: kind)))
+                WITH (connector = 'file', path = '\(directory)/\(kind.name)') FORMAT PLAIN ENCODE JSON
+                """)
+        }
+        ProcessUsage.resetPeakMemory()
+        let before = ProcessUsage.now
+        let start = environment.clock.monotonicNanos
+        let measured = try await session.measure(query.sql)
+        let seconds = Double(environment.clock.monotonicNanos - start) / 1e9
+        let cpu = ProcessUsage.now.cpuSeconds - before.cpuSeconds
+        let peak = ProcessUsage.peakMemoryBytes
+        await engine.stop()
+        return Result(
+            query: query.name, events: query.streams.reduce(0) { $0 + generator.count(of: $1) }, seconds: seconds, cpuSeconds: cpu,
+            peakRSSBytes: peak, rowCount: measured.rowCount, checksum: measured.checksum, workerCount: workerCount)
+    }
+
+    /// The yardstick: a plain C++ loop that decodes the bids of the same files into the same columns.
+    package func decodeYardstick(_ environment: Environment) throws(IOFailure) -> Result {
+        var rows = 0
+        var cpu = 0.0
+        var seconds = 0.0
+        for name in try environment.files.list("\(directory)/bid") {
+            let file = try environment.files.open("\(directory)/bid/\(name)", .read)
+            let size = try file.size()
+            let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size + 64, alignment: 64)
+            defer { buffer.deallocate() }
+            _ = try file.read(at: 0, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<size]))
+            let before = ProcessUsage.now.cpuSeconds
+            let start = environment.clock.monotonicNanos
+            var checksum: UInt64 = 0
+            rows += Int(mill_json_bench_bids(buffer.baseAddress?.assumingMemoryBound(to: UInt8.self), size, &checksum))
+            cpu += ProcessUsage.now.cpuSeconds - before
+            seconds += Double(environment.clock.monotonicNanos - start) / 1e9
+        }
+        return Result(
+            query: "cpp-decode", events: rows, seconds: seconds, cpuSeconds: cpu, peakRSSBytes: ProcessUsage.peakMemoryBytes, rowCount: Int64(rows),
+            checksum: 0, workerCount: 1)
+    }
+}
+
+/// What the whole process has used so far.
+enum ProcessUsage {
+    struct Reading { var cpuSeconds: Double }
+
+    static var now: Reading {
+        var usage = rusage()
+        getrusage(RUSAGE_SELF, &usage)
+        func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
+        return Reading(cpuSeconds: seconds(usage.ru_utime) + seconds(usage.ru_stime))
+    }
+
+    /// Begins a new maximum, where the system can (Linux).
+    static func resetPeakMemory() {
+        let descriptor = open("/proc/self/clear_refs", O_WRONLY)
+        guard descriptor >= 0 else { return }
+        _ = write(descriptor, "5", 1)
+        close(descriptor)
+    }
+
+    /// The most memory that was resident since the last reset.
+    static var peakMemoryBytes: Int {
+        guard let status = fopen("/proc/self/status", "r") else { return 0 }
+        defer { fclose(status) }
+        var line = [CChar](repeating: 0, count: 256)
+        while fgets(&line, Int32(line.count), status) != nil {
+            let text = String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            if text.hasPrefix("VmHWM:") { return (Int(text.split(whereSeparator: \.isWhitespace)[1]) ?? 0) * 1024 }
+        }
+        return 0
+    }
+}

@@ -1,0 +1,54 @@
+package import MillBase
+import MillDataflow
+import MillOptimizer
+package import MillPlan
+
+/// Runs a query as a job over bounded sources to its end, keeping nothing: for benchmarks.
+extension Engine {
+    package struct Measured: Sendable, Hashable {
+        package var rowCount: Int64
+        package var checksum: UInt64
+        package var stateByteCount: Int
+    }
+
+    /// - Throws: a source's failure, 0A000 for what a job cannot be.
+    package func measure(_ query: BoundQuery) async throws(SQLError) -> Measured {
+        let plan = try StreamPlanner.planChangelog(Optimizer.optimize(query), relationProperties: relationProperties).with(root: .blackhole)
+        let id = ObjectID(1)
+        let before = conductor.published.epoch
+        try await conductor.attach(JobPlan(id: id, name: "measured query", plan: plan))
+        let record = await conductor.wait { record in
+            record.epoch > before && !record.hasMore && (record.unfinishedSources.isEmpty || !record.sourceFailures.isEmpty)
+        }
+        let (_, parts) = await conductor.onWorkers { circuit -> Measured in
+            let statistics = circuit.jobStatistics[id]
+            let root = circuit.blackhole(id)
+            return Measured(rowCount: root?.rowCount ?? 0, checksum: root?.checksum ?? 0, stateByteCount: statistics?.stateByteCount ?? 0)
+        }
+        await conductor.detach([id])
+        if let failure = record.sourceFailures.values.first { throw failure }
+        return parts.reduce(Measured(rowCount: 0, checksum: 0, stateByteCount: 0)) { sum, part in
+            Measured(
+                rowCount: sum.rowCount + part.rowCount, checksum: sum.checksum &+ part.checksum, stateByteCount: sum.stateByteCount + part.stateByteCount)
+        }
+    }
+}
+
+extension Session {
+    /// Binds a SELECT and measures it as a job.
+    package func measure(_ text: String) async throws(SQLError) -> Engine.Measured {
+        guard let statement = try Session.parse(text).first, case .query(let query) = statement.statement else {
+            throw SQLError(.syntaxError, "only a SELECT can be measured")
+        }
+        return try await engine.measure(try await bind(query, []))
+    }
+
+    /// Runs a statement to its end; rows are dropped.
+    package func run(_ text: String) async throws(SQLError) {
+        for statement in try Session.parse(text) {
+            let outcome = try await execute(try await prepare(statement, parameterTypes: []), parameters: [])
+            if case .rows(let channel, _) = outcome { try await channel.drain() }
+            try await settle()
+        }
+    }
+}

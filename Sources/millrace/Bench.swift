@@ -1,0 +1,53 @@
+import ArgumentParser
+import MillBench
+import MillIO
+
+struct Bench: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Measures this build.", subcommands: [Nexmark.self])
+
+    struct Nexmark: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Nexmark queries over generated events.")
+
+        @Option(help: "Queries, separated by commas.") var query = "q0,q1,q2,q3,q5,q7,q8"
+        @Option(help: "Events of all three streams together.") var events = 2_000_000
+        @Option(help: "Seed of the events.") var seed: UInt64 = 42
+        @Option(help: "Directory with the files, written when missing.") var input = "nexmark-data"
+        @Option(help: "Read them as 'file', or from 'memory'.") var source = "file"
+        @Option(help: "Threads that run the queries.") var workers = 1
+        @Option(help: "Runs of each query.") var runs = 1
+        @Flag(help: "One JSON object a line on standard output.") var json = false
+
+        func run() async throws {
+            let wanted = query.split(separator: ",").map(String.init)
+            let queries = NexmarkQuery.all.filter { wanted.contains($0.name) }
+            guard queries.count == wanted.count else {
+                throw ValidationError("known queries are \(NexmarkQuery.all.map(\.name).joined(separator: ", "))")
+            }
+            guard let kind = NexmarkBench.Input(rawValue: source) else { throw ValidationError("--source takes file or memory") }
+            let bench = NexmarkBench(events: events, seed: seed, input: kind, directory: input, workerCount: workers, queries: queries)
+            StandardError.write("preparing \(events) events in \(input)\n")
+            try bench.prepare(.system)
+            let environment = try bench.runEnvironment(.system)
+            let yardstick = try bench.decodeYardstick(.system)
+            report(yardstick, yardstick)
+            for query in queries {
+                for _ in 0..<runs { report(try await bench.run(query, environment: environment), yardstick) }
+            }
+        }
+
+        private func report(_ result: NexmarkBench.Result, _ yardstick: NexmarkBench.Result) {
+            if json {
+                StandardOutput.write(result.json + "\n")
+                return
+            }
+            let rate = Double(result.events) / result.cpuSeconds
+            let ratio = rate / (Double(yardstick.events) / yardstick.cpuSeconds)
+            func column(_ text: String, _ width: Int) -> String { String(repeating: " ", count: max(0, width - text.count)) + text }
+            StandardOutput.write(
+                column(result.query, 10) + column("\(Int(rate / 1000))k events per CPU second", 30)
+                    + column("\((ratio * 1000).rounded() / 10)% of the C++ decode", 26)
+                    + column("\((result.seconds * 1000).rounded() / 1000) s", 10) + column("\(result.peakRSSBytes >> 20) MiB", 10)
+                    + column("\(result.rowCount) rows", 16) + "\n")
+        }
+    }
+}
