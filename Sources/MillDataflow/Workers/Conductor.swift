@@ -29,7 +29,7 @@ package final class Conductor: Sendable {
         package var recordsMax: Int
         package var bytesMax: Int
 
-        package init(targetNanos: UInt64 = 50_000_000, recordsMin: Int = 8192, recordsMax: Int = 4 << 20, bytesMax: Int = 256 << 20) {
+        package init(targetNanos: UInt64 = 100_000_000, recordsMin: Int = 8192, recordsMax: Int = 4 << 20, bytesMax: Int = 256 << 20) {
             self.targetNanos = targetNanos
             self.recordsMin = recordsMin
             self.recordsMax = recordsMax
