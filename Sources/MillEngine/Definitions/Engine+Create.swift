@@ -111,9 +111,9 @@ extension Engine {
 
     /// Takes a view whose creation was cancelled out again, with what was built on it meanwhile.
     private func abandon(_ object: CatalogObject) async throws(SQLError) {
-        var notices: [SQLError] = []
-        let name = ObjectName([Identifier(object.schemaName), Identifier(object.name)])
-        try await drop(Drop(kind: .materializedView, ifExists: true, names: [name], cascade: true), &notices)
+        await definitions.lock()
+        defer { definitions.unlock() }
+        await retire(try catalog.drop(.materializedView, schema: object.schemaName, name: object.name, cascade: true))
         throw SQLError(.queryCanceled, "canceling statement due to user request")
     }
 

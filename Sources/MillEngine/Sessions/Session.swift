@@ -184,10 +184,12 @@ package final class Session: Sendable {
     // MARK: Writes
 
     private func insert(_ statement: Insert, _ values: [BoundExpression]) async throws(SQLError) -> Outcome {
+        let context = context
         let binder = Binder(
             catalog: await engine.reader,
             context: context.binderContext(
-                .statement(now: engine.environment.clock.nowMicros), parameterTypes: values.map { $0.type }, parameterValues: values))
+                .statement(now: engine.environment.clock.nowMicros), parameterTypes: values.map { $0.type }, parameterValues: values,
+                functions: await engine.catalogFunctions(context)))
         let bound = try binder.bind(insert: statement)
         let rows = try await engine.rows(of: bound, session: context)
         state.withLock { $0.writes[bound.table.id, default: []] += rows.batches }
