@@ -1,7 +1,7 @@
 import CJSONDecode
-package import MillBase
+import MillBase
 import MillColumnar
-package import MillEngine
+import MillEngine
 package import MillIO
 
 #if canImport(Glibc)
@@ -147,7 +147,7 @@ enum ProcessUsage {
 
     static var now: Reading {
         var usage = rusage()
-        getrusage(RUSAGE_SELF, &usage)
+        getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
         func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
         return Reading(cpuSeconds: seconds(usage.ru_utime) + seconds(usage.ru_stime))
     }

@@ -19,13 +19,17 @@ package struct BinderContext: Sendable {
     package var parameterValues: [BoundExpression]
     /// Functions without arguments that the session answers: `current_user`, `current_schema`, `version`, ...
     package var sessionValues: [String: BoundExpression]
+    /// Functions that the catalog answers; nil where no catalog queries are expected.
+    package var catalogFunctions: (any CatalogFunctions)?
 
     package init(
-        _ purpose: Purpose, parameterTypes: [SQLType?] = [], parameterValues: [BoundExpression] = [], sessionValues: [String: BoundExpression] = [:]
+        _ purpose: Purpose, parameterTypes: [SQLType?] = [], parameterValues: [BoundExpression] = [], sessionValues: [String: BoundExpression] = [:],
+        catalogFunctions: (any CatalogFunctions)? = nil
     ) {
         self.purpose = purpose
         self.parameterTypes = parameterTypes
         self.parameterValues = parameterValues
         self.sessionValues = sessionValues
+        self.catalogFunctions = catalogFunctions
     }
 }

@@ -100,6 +100,12 @@ final class ExpressionContext {
 extension BoundExpression {
     /// Whether it reads a column of the query around.
     var isCorrelated: Bool { columnsUsed.contains(where: Placeholder.isOuter) }
+
+    /// The type under which it reads a column; nil when it does not.
+    func type(ofColumn index: Int) -> SQLType? {
+        if case .column(index, let type) = self { return type }
+        return children.lazy.compactMap { $0.type(ofColumn: index) }.first
+    }
 }
 
 extension LogicalPlan {

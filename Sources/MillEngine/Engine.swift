@@ -106,6 +106,9 @@ package actor Engine {
     /// The catalog as it is now, with the relations that go with each source and job.
     package var reader: any CatalogReader { EngineCatalog(catalog: catalog) }
 
+    /// The functions that answer from the catalog as it is now.
+    func catalogFunctions(_ session: SessionContext) -> CatalogLookup { CatalogLookup(session.systemContext(catalog)) }
+
     /// Runs blocking work (a broker's answer, a file) away from the actor's thread.
     nonisolated func offActor<T: Sendable>(_ body: @escaping @Sendable () throws(SQLError) -> T) async throws(SQLError) -> T {
         let result: Result<T, SQLError> = await withCheckedContinuation { continuation in

@@ -68,7 +68,10 @@ package enum FunctionRegistry {
     static func call(_ name: String, _ arguments: [SQLType]) -> String { "\(name)(\(arguments.map(\.name).joined(separator: ", ")))" }
 
     static let overloads: [String: [FunctionOverload]] = {
-        let tables = [comparisonSignatures, arithmeticSignatures, mathSignatures, stringSignatures, dateTimeSignatures, jsonSignatures, systemSignatures]
+        let tables = [
+            comparisonSignatures, arithmeticSignatures, mathSignatures, stringSignatures, dateTimeSignatures, jsonSignatures, systemSignatures,
+            catalogSignatures,
+        ]
         let all = tables.flatMap { $0.split(separator: "\n").map { FunctionOverload($0) } }
         return Dictionary(grouping: all, by: \.name)
     }()

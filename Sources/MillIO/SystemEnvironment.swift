@@ -9,6 +9,9 @@ extension Environment {
     package static var system: Environment {
         Environment(files: LocalFileSystem(), clock: SystemClock(), random: SystemRandomSource())
     }
+
+    /// A variable of the process.
+    package func variable(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 }
 
 package struct SystemClock: Clock {

@@ -182,18 +182,37 @@ package final class StateTable {
 
     /// The row equal to each batch row, or `notFound`.
     package func find(_ columns: [Column], hashes: UnsafePointer<UInt64>, count batchCount: Int, rows: UnsafeMutablePointer<RowNumber>) {
+        guard count > 0 else { return rows.update(repeating: Self.notFound, count: batchCount) }
         let mask = 1 << directoryBits - 1
-        for index in 0..<batchCount {
-            rows[index] = Self.notFound
-            let hash = max(hashes[index], 1)
-            var slot = home(hash)
-            while directory[slot] != 0 {
-                let number = UInt32(truncatingIfNeeded: directory[slot]) &- 1
-                if directory[slot] >> 32 == hash >> 32, storedHash(number) == hash, equals(number, columns, index) {
-                    rows[index] = number
-                    break
+        withUnsafeTemporaryAllocation(of: RowNumber.self, capacity: batchCount) { candidates in
+            let candidates = candidates.baseAddress.unsafelyUnwrapped
+            for index in 0..<batchCount {
+                let hash = max(hashes[index], 1)
+                rows[index] = Self.notFound
+                // A row without a candidate is compared with the first row, and the answer ignored.
+                candidates[index] = 0
+                var slot = home(hash)
+                while directory[slot] != 0 {
+                    let number = UInt32(truncatingIfNeeded: directory[slot]) &- 1
+                    if directory[slot] >> 32 == hash >> 32, storedHash(number) == hash {
+                        rows[index] = number
+                        candidates[index] = number
+                        break
+                    }
+                    slot = (slot &+ 1) & mask
                 }
-                slot = (slot + 1) & mask
+            }
+            var differing = Selection(capacity: batchCount)
+            verify(columns, count: batchCount, rows: candidates, differing: &differing)
+            for position in 0..<differing.count {
+                let batchRow = Int(differing.rows[position])
+                guard rows[batchRow] != Self.notFound else { continue }
+                rows[batchRow] = Self.notFound
+                forEach(hash: hashes[batchRow]) { number in
+                    guard equals(number, columns, batchRow) else { return true }
+                    rows[batchRow] = number
+                    return false
+                }
             }
         }
     }

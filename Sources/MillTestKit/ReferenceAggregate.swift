@@ -37,7 +37,7 @@ enum ReferenceAggregate {
         }
         guard isAverage else { return ReferenceValue(total) }
         do throws(SQLError) {
-            return ReferenceValue(try total.divided(by: Decimal(unscaled: Int128(present.count), scale: 0)))
+            return ReferenceValue(try Decimal.dividing(total.normalized, Decimal(unscaled: Int128(present.count), scale: 0)))
         } catch { return .null }
     }
 

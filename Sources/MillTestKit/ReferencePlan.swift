@@ -31,7 +31,7 @@ package struct ReferencePlan {
         case .filter(let predicate): return inputs[0].filter { ReferenceExpression.evaluate(predicate, $0).isTrue }
         case .project(let expressions): return inputs[0].map { row in expressions.map { ReferenceExpression.evaluate($0, row) } }
         case .timeWindow(let window): return inputs[0].flatMap { windows(of: $0, window) }
-        case .exchange, .materialize, .result: return inputs[0]
+        case .exchange, .materialize, .result, .blackhole: return inputs[0]
         case .aggregate(let keys, let calls): return aggregate(inputs[0], keys, calls, schema(node.inputs[0]))
         case .join(let kind, let leftKeys, let rightKeys, let residual):
             return Join(

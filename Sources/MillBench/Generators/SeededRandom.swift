@@ -21,7 +21,10 @@ struct SeededRandom {
     }
 
     /// From 0 to `count` - 1, for positive counts up to 2^32.
-    mutating func below(_ count: Int) -> Int { Int(truncatingIfNeeded: (next() >> 32) &* UInt64(truncatingIfNeeded: count) >> 32) }
+    mutating func below(_ count: Int) -> Int {
+        // The product first: a shift binds tighter than a multiplication.
+        Int(truncatingIfNeeded: ((next() >> 32) &* UInt64(truncatingIfNeeded: count)) >> 32)
+    }
 
     /// From 0 inclusive to 1 exclusive.
     mutating func unit() -> Double { Double(next() >> 11) * 0x1.0p-53 }

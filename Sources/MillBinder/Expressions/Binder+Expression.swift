@@ -30,7 +30,8 @@ extension Binder {
         case .call(let call): return try bindCall(call, scope, at: span)
         case .tryCast: throw unsupported("TRY_CAST", at: span)
         case .row: throw unsupported("a row as a value", at: span)
-        case .array, .arrayQuery, .element, .slice: throw unsupported("an array as a value", at: span)
+        case .arrayQuery(let query): return try bindArrayQuery(query, scope, at: span)
+        case .array, .element, .slice: throw unsupported("an array as a value", at: span)
         case .map: throw unsupported("a map as a value", at: span)
         case .field: throw unsupported("a field of a struct", at: span)
         case .defaultValue: throw SQLError(.syntaxError, "DEFAULT is not allowed in this context", at: span)
@@ -125,6 +126,7 @@ extension Binder {
     private func bindCast(
         _ operand: Expression, _ name: TypeName, _ scope: ExpressionContext, at span: SourceSpan
     ) throws(SQLError) -> BoundExpression {
+        if let value = try bindCatalogCast(operand, to: name, scope, at: span) { return value }
         let target = try type(of: name)
         return try coerce(try bind(operand, scope), to: target, .explicit, at: operand.span.source)
     }

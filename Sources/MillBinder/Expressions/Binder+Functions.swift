@@ -26,6 +26,7 @@ extension Binder {
         }
         if let value = try bindMoment(name, call, at: span) { return value }
         if call.arguments.isEmpty, let value = context.sessionValues[name] { return value }
+        if let value = try bindCatalogCall(name, call, scope, at: span) { return value }
         switch name {
         case "coalesce": return try bindCoalesce(call.arguments.map(\.value), scope, at: span)
         case "nullif": return try bindNullIf(call.arguments.map(\.value), scope, at: span)

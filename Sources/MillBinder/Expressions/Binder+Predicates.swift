@@ -150,6 +150,7 @@ extension Binder {
             if symbol == "<>", node.isAll { return try bindInQuery(node.left, query, negated: true, scope, at: span) }
             throw unsupported("\(symbol) \(node.isAll ? "ALL" : "ANY") over a subquery", hint: "Compare with the subquery's min or max.", at: span)
         case .array(let array):
+            if let contained = try bindContained(node, in: array, scope, at: span) { return contained }
             let left = try bind(node.left, scope)
             let elements = try arrayElements(array, scope)
             guard !elements.isEmpty else { return .literal(.boolean(node.isAll), .boolean) }

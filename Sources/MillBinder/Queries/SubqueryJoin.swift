@@ -59,7 +59,7 @@ struct SubqueryJoin {
     // MARK: The three kinds
 
     private mutating func scalar() throws(SQLError) -> BoundExpression {
-        let lifted = try lift(subquery.query)
+        let lifted = try liftToEqualities(subquery.query)
         let type = subquery.type
         guard !lifted.predicates.isEmpty else {
             let plan = Self.hasOneRow(lifted.plan) ? lifted.plan : single(lifted.plan, keys: [])
@@ -83,7 +83,7 @@ struct SubqueryJoin {
     }
 
     private mutating func exists() throws(SQLError) -> BoundExpression {
-        let lifted = try lift(subquery.query)
+        let lifted = try liftToEqualities(subquery.query)
         if lifted.emptyRow != nil { return .literal(.boolean(true), .boolean) }
         let (keys, conditions) = try correlation(lifted)
         let names = keys.indices.map { "outer_\($0 + 1)" } + ["count"]
@@ -96,7 +96,7 @@ struct SubqueryJoin {
         guard operands.count == 1, let operand = operands.first else {
             throw binder.unsupported("IN of several columns inside an expression", hint: "Use EXISTS.", at: subquery.span)
         }
-        let lifted = try lift(subquery.query)
+        let lifted = try liftToEqualities(subquery.query)
         if lifted.emptyRow != nil { throw binder.unsupported("IN over a correlated aggregate", hint: "Use = instead of IN.", at: subquery.span) }
         let (keys, conditions) = try correlation(lifted)
         let element = BoundExpression.column(0, lifted.plan.schema[0].type)
@@ -135,6 +135,60 @@ struct SubqueryJoin {
 
     private func lift(_ plan: LogicalPlan) throws(SQLError) -> Decorrelation.Result {
         try Decorrelation(binder: binder, span: subquery.span).lift(plan)
+    }
+
+    /// As `lift`, with conditions other than equalities settled: the subquery is joined, by these conditions, to the distinct
+    /// values of the outer columns that they read, which leaves the equality with these values to say of the row around.
+    private func liftToEqualities(_ plan: LogicalPlan) throws(SQLError) -> Decorrelation.Result {
+        var lifted = try lift(plan)
+        let others = lifted.predicates.filter { Decorrelation.equality($0) == nil }
+        guard !others.isEmpty, lifted.emptyRow == nil else { return lifted }
+        var columns: [(placeholder: Int, value: BoundExpression)] = []
+        for placeholder in others.reduce(into: Set<Int>(), { $0.formUnion($1.columnsUsed) }).sorted(by: >) where Placeholder.isOuter(placeholder) {
+            let type = others.lazy.compactMap { $0.type(ofColumn: placeholder) }.first ?? .unknown
+            columns.append((placeholder, try outerExpression(.column(placeholder, type))))
+        }
+        // A superset of the values will do: where the plan around is itself correlated, its conditions are left out.
+        let around = Self.withoutCorrelatedConditions(outer)
+        let domain = LogicalPlan.aggregate(
+            LogicalAggregate(input: around, keys: columns.map(\.value), calls: [], names: columns.indices.map { "outer_\($0 + 1)" }))
+        let width = lifted.plan.schema.count
+        var conditions: [BoundExpression] = []
+        for predicate in others {
+            conditions.append(
+                predicate.remapped { index in columns.firstIndex { $0.placeholder == index }.map { width + $0 } ?? index })
+        }
+        lifted.plan = .join(LogicalJoin(left: lifted.plan, right: domain, kind: .inner, condition: BoundExpression.conjunction(conditions)))
+        lifted.predicates.removeAll { Decorrelation.equality($0) == nil }
+        for (index, column) in columns.enumerated() {
+            lifted.predicates.append(
+                .isNotDistinct(.column(column.placeholder, column.value.type), .column(width + index, column.value.type)))
+        }
+        return lifted
+    }
+
+    /// The plan with at least its rows, and without the conditions that read the query around it.
+    private static func withoutCorrelatedConditions(_ plan: LogicalPlan) -> LogicalPlan {
+        guard plan.isCorrelated else { return plan }
+        func kept(_ condition: BoundExpression?) -> BoundExpression? {
+            BoundExpression.conjunction((condition?.conjuncts ?? []).filter { !$0.isCorrelated })
+        }
+        switch plan {
+        case .filter(let node):
+            let input = withoutCorrelatedConditions(node.input)
+            return kept(node.predicate).map { .filter(LogicalFilter(input: input, predicate: $0)) } ?? input
+        case .project(var node):
+            node.input = withoutCorrelatedConditions(node.input)
+            return .project(node)
+        case .join(var node) where node.kind == .inner || node.kind == .left:
+            node.left = withoutCorrelatedConditions(node.left)
+            if node.kind == .inner {
+                node.right = withoutCorrelatedConditions(node.right)
+                node.condition = kept(node.condition)
+            }
+            return .join(node)
+        default: return plan
+        }
     }
 
     /// The subquery's own sides of the correlating equalities, and the conditions of a join of so many columns with a plan

@@ -58,6 +58,8 @@ package final class OperatorErrors {
     package init() {}
 
     package func report(_ error: SQLError, operatorName: String, batch: DeltaBatch, row: Int) {
+        // A row that does not count, such as one that an aggregate's FILTER leaves out, has no errors.
+        guard batch.weight(row) != 0 else { return }
         if first == nil { first = error }
         let text = batch.columns.map { column -> String in
             guard !column.isNull(row) else { return "NULL" }

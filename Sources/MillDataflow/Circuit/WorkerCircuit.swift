@@ -208,8 +208,8 @@ package final class WorkerCircuit: RenderInputs {
             if !source.isFinished { report.unfinishedSources.insert(id) }
         }
         for (id, job) in jobs {
-            let reading = sources.values.contains { $0.isCatchingUp(job: id) } || job.relationScans.contains { !$0.isCaughtUp }
-            if reading {
+            if sources.values.contains(where: { $0.isCatchingUp(job: id) }) { report.catchingUp.insert(id) }
+            if job.relationScans.contains(where: { !$0.isCaughtUp }) {
                 report.catchingUp.insert(id)
                 report.hasMore = true
             }

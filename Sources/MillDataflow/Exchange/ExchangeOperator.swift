@@ -38,7 +38,9 @@ package final class ExchangeOperator: Operator {
 
     deinit { hashes.deallocate() }
 
-    package static func owner(of hash: UInt64, workers: Int) -> Int { Int((hash & 0xFFFF_FFFF) * UInt64(workers) >> 32) }
+    package static func owner(of hash: UInt64, workers: Int) -> Int {
+        Int(truncatingIfNeeded: ((hash & 0xFFFF_FFFF) &* UInt64(truncatingIfNeeded: workers)) >> 32)
+    }
 
     package func push(_ batch: DeltaBatch, input: Int, errors: OperatorErrors) {
         switch distribution {

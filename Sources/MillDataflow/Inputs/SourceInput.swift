@@ -135,14 +135,21 @@ package final class SourceInput {
     /// Reads up to the budget and passes the rows on. Returns whether more may be waiting.
     package func poll(_ budget: inout EpochBudget) -> Bool {
         var more = false
-        for split in splits where !split.failed {
+        var waiting = splits.count
+        for split in splits {
+            // Splits advance together; what one leaves unused goes to the next ones.
+            var share = EpochBudget(records: max(budget.records / waiting, 1), bytes: max(budget.bytes / waiting, 1))
+            let before = share
+            waiting -= 1
+            if split.failed { continue }
             do throws(SQLError) {
-                if try pollShared(split, &budget) { more = true }
-                if try pollCatchUps(split, &budget) { more = true }
+                if try pollShared(split, &share) { more = true }
+                if try pollCatchUps(split, share) { more = true }
             } catch {
                 split.failed = true
                 failure = error
             }
+            budget.spend(records: before.records - share.records, bytes: before.bytes - share.bytes)
         }
         return more
     }
@@ -160,9 +167,11 @@ package final class SourceInput {
         return true
     }
 
-    private func pollCatchUps(_ split: SplitInput, _ budget: inout EpochBudget) throws(SQLError) -> Bool {
+    /// Returns whether there is more to do now: a reader that has nothing yet will say so when it has.
+    private func pollCatchUps(_ split: SplitInput, _ budget: EpochBudget) throws(SQLError) -> Bool {
         guard !split.catchUps.isEmpty else { return false }
         var joining: [CatchUp] = []
+        var more = false
         for catchUp in split.catchUps {
             // A bounded share of its own: catching up must not starve while the shared reader takes the whole budget.
             var share = EpochBudget(records: max(budget.records, Limits.batchRowsMax * 4), bytes: max(budget.bytes, 4 << 20))
@@ -173,7 +182,12 @@ package final class SourceInput {
                 for batch in catchUp.decoder.decode(due).batches { catchUp.consumer.node.accept(batch, input: 0) }
                 catchUp.offset = due.nextOffset
             }
-            if catchUp.offset >= split.offset { joining.append(catchUp) }
+            if catchUp.offset >= split.offset {
+                joining.append(catchUp)
+                more = true
+            } else if !share.hasRoom {
+                more = true
+            }
         }
         for catchUp in joining {
             catchUp.reader.close()
@@ -181,7 +195,7 @@ package final class SourceInput {
             split.joined.append(catchUp.consumer)
         }
         split.catchUps.removeAll { catchUp in joining.contains { $0 === catchUp } }
-        return !split.catchUps.isEmpty
+        return more
     }
 
     package var offsets: [SourceSplit: SplitOffset] { Dictionary(uniqueKeysWithValues: splits.map { ($0.split, $0.offset) }) }

@@ -29,7 +29,7 @@ package final class Conductor: Sendable {
         package var recordsMax: Int
         package var bytesMax: Int
 
-        package init(targetNanos: UInt64 = 50_000_000, recordsMin: Int = 8192, recordsMax: Int = 4 << 20, bytesMax: Int = 256 << 20) {
+        package init(targetNanos: UInt64 = 100_000_000, recordsMin: Int = 8192, recordsMax: Int = 4 << 20, bytesMax: Int = 256 << 20) {
             self.targetNanos = targetNanos
             self.recordsMin = recordsMin
             self.recordsMax = recordsMax
@@ -83,7 +83,8 @@ package final class Conductor: Sendable {
         if !wakePending.exchange(true, ordering: .acquiringAndReleasing) { mailbox.send(.wake) }
     }
 
-    /// Ends all threads after the running epoch. Orders that come later are never carried out.
+    /// Ends all threads after the running epoch. Who waits for an epoch then gets the last one, whether or not it is what they
+    /// wait for. Orders that come later are never carried out.
     package func stop() {
         mailbox.send(.stop)
         let threads = threads.withLock { threads in
@@ -103,8 +104,10 @@ package final class Conductor: Sendable {
     }
 
     /// Adds a job on all workers, or on none.
-    package func attach(_ job: JobPlan) async throws(SQLError) {
-        let result: Result<Void, SQLError> = await withCheckedContinuation { continuation in
+    /// - Returns: the last epoch without it.
+    @discardableResult
+    package func attach(_ job: JobPlan) async throws(SQLError) -> Epoch {
+        let result: Result<Epoch, SQLError> = await withCheckedContinuation { continuation in
             mailbox.send(
                 .between { conductor in
                     let results = conductor.gather { circuit -> SQLError? in
@@ -118,11 +121,11 @@ package final class Conductor: Sendable {
                         continuation.resume(returning: .failure(error))
                     } else {
                         conductor.wake()
-                        continuation.resume(returning: .success(()))
+                        continuation.resume(returning: .success(conductor.published.epoch))
                     }
                 })
         }
-        try result.get()
+        return try result.get()
     }
 
     package func detach(_ ids: [ObjectID]) async {
@@ -196,6 +199,7 @@ package final class Conductor: Sendable {
                     case .epochDone: preconditionFailure("no worker ends an epoch that is not open")
                     case .stop:
                         for worker in workers { worker.mailbox.send(.stop) }
+                        for waiter in waiters { waiter.resume(published) }
                         return
                     }
                 }

@@ -28,9 +28,12 @@ final class Worker: Sendable {
         let circuit = WorkerCircuit(
             here: index, workerCount: peers.count, makeSource: { [index] (id) throws(SQLError) in try makeSource(id, index) },
             send: { worker, message in peers[worker.number].mailbox.send(.peer(current, message)) })
+        // Messages of an epoch that is not open yet: older than all in `inbox`.
         var early: [(Epoch, PeerMessage)] = []
         var inEpoch = false
-        var later: [Message] = []
+        // What was taken from the mailbox and is to be handled from `next` on.
+        var inbox: [Message] = []
+        var next = 0
 
         func handle(_ message: Message) -> Bool {
             switch message {
@@ -41,10 +44,8 @@ final class Worker: Sendable {
             case .openEpoch(let epoch, let budget):
                 current = epoch
                 inEpoch = true
-                circuit.openEpoch(budget) { later += serve() }
-                let due = early.filter { $0.0 == epoch }
-                early.removeAll { $0.0 == epoch }
-                for (_, message) in due { circuit.receive(message) }
+                circuit.openEpoch(budget) { serve() }
+                serve()
             }
             if inEpoch, circuit.isEpochDone {
                 inEpoch = false
@@ -53,25 +54,29 @@ final class Worker: Sendable {
             return true
         }
 
-        /// In the middle of reading: peers' rows are taken in, everything else waits.
-        func serve() -> [Message] {
-            var others: [Message] = []
-            for message in mailbox.take() {
-                if case .peer(let epoch, let message) = message, epoch == current { circuit.receive(message) } else { others.append(message) }
+        /// Takes in peers' rows and barriers of the running epoch, oldest first, so that no barrier overtakes the rows before it;
+        /// everything else keeps its place.
+        func serve() {
+            let waiting = early
+            early = []
+            for (epoch, message) in waiting {
+                if epoch == current { circuit.receive(message) } else { early.append((epoch, message)) }
             }
-            return others
+            let messages = inbox[next...] + mailbox.take()
+            inbox = []
+            next = 0
+            for message in messages {
+                if case .peer(let epoch, let message) = message, epoch == current { circuit.receive(message) } else { inbox.append(message) }
+            }
         }
 
         while true {
-            // What was set aside in the middle of reading came before what is in the mailbox now.
-            var messages = later.isEmpty ? mailbox.receive() : later
-            later = []
-            while !messages.isEmpty {
-                let message = messages.removeFirst()
-                guard handle(message) else { return }
-                messages = later + messages
-                later = []
+            if next == inbox.count {
+                inbox = mailbox.receive()
+                next = 0
             }
+            next += 1
+            guard handle(inbox[next - 1]) else { return }
         }
     }
 }

@@ -72,7 +72,7 @@ extension Engine {
         var isLocked = true
         defer { if isLocked { definitions.unlock() } }
         if existing(statement.name, ifNotExists: statement.ifNotExists, &notices) { return }
-        let binder = Binder(catalog: reader, context: session.binderContext(.view))
+        let binder = Binder(catalog: reader, context: session.binderContext(.view, functions: catalogFunctions(session)))
         let bound = try binder.bind(createView: statement)
         if let creatingInput = binder.dependencies.first(where: creating.contains), let object = catalog.object(creatingInput) {
             throw notReady(object)
@@ -87,7 +87,8 @@ extension Engine {
         let plan = try StreamPlanner.planView(Optimizer.optimize(bound.query), relationProperties: relationProperties)
         let object = try catalog.create(draft)
         creating.insert(object.id)
-        do throws(SQLError) { try await conductor.attach(JobPlan(id: object.id, name: object.name, plan: plan)) } catch {
+        let before: Epoch
+        do throws(SQLError) { before = try await conductor.attach(JobPlan(id: object.id, name: object.name, plan: plan)) } catch {
             creating.remove(object.id)
             _ = try? catalog.drop(.materializedView, schema: object.schemaName, name: object.name, cascade: true)  // It was created a moment ago.
             throw error
@@ -97,7 +98,6 @@ extension Engine {
         definitions.unlock()
         isLocked = false
         let id = object.id
-        let before = conductor.published.epoch
         _ = await conductor.wait { $0.epoch > before && !$0.catchingUp.contains(id) }
         creating.remove(id)
         if catalog.object(id) == nil { throw SQLError(.queryCanceled, "materialized view \"\(bound.name)\" was dropped while it was being created") }

@@ -1,7 +1,9 @@
 package import MillBase
+package import MillColumnar
 import MillDataflow
 import MillOptimizer
 package import MillPlan
+import MillSQL
 
 /// Runs a query as a job over bounded sources to its end, keeping nothing: for benchmarks.
 extension Engine {
@@ -37,13 +39,19 @@ extension Engine {
 extension Session {
     /// Binds a SELECT and measures it as a job.
     package func measure(_ text: String) async throws(SQLError) -> Engine.Measured {
-        guard let statement = try Session.parse(text).first, case .query(let query) = statement.statement else {
-            throw SQLError(.syntaxError, "only a SELECT can be measured")
-        }
+        let statements = try Session.parse(text)
+        guard case .query(let query)? = statements.first?.statement else { throw SQLError(.syntaxError, "only a SELECT can be measured") }
         return try await engine.measure(try await bind(query, []))
     }
 
-    /// Runs a statement to its end; rows are dropped.
+    /// All rows of a SELECT.
+    package func rows(_ text: String) async throws(SQLError) -> [DeltaBatch] {
+        let statements = try Session.parse(text)
+        guard case .query(let query)? = statements.first?.statement else { throw SQLError(.syntaxError, "only a SELECT has rows") }
+        return try await engine.queryRun(try await bind(query, []), session: context).collect()
+    }
+
+    /// Runs statements to their end; rows are dropped.
     package func run(_ text: String) async throws(SQLError) {
         for statement in try Session.parse(text) {
             let outcome = try await execute(try await prepare(statement, parameterTypes: []), parameters: [])

@@ -64,7 +64,8 @@ package final class Session: Sendable {
     var context: SessionContext {
         state.withLock { state in
             SessionContext(
-                userName: userName, databaseName: databaseName, raisesErrors: state.settings["on_error"] != "null", uncommitted: state.writes)
+                userName: userName, databaseName: databaseName, raisesErrors: state.settings["on_error"] != "null", uncommitted: state.writes,
+                settings: state.settings.all.map { SystemSetting($0.name, $0.value) })
         }
     }
 
@@ -93,7 +94,8 @@ package final class Session: Sendable {
     package func prepare(_ statement: ParsedStatement, parameterTypes: [SQLType?]) async throws(SQLError) -> Prepared {
         try refuseInFailedBlock(statement.statement)
         let context = context
-        let binderContext = context.binderContext(.statement(now: engine.environment.clock.nowMicros), parameterTypes: parameterTypes)
+        let binderContext = context.binderContext(
+            .statement(now: engine.environment.clock.nowMicros), parameterTypes: parameterTypes, functions: await engine.catalogFunctions(context))
         let reader = await engine.reader
         switch statement.statement {
         case .query(let query):
@@ -155,11 +157,16 @@ package final class Session: Sendable {
     }
 
     func bind(_ query: Query, _ values: [BoundExpression]) async throws(SQLError) -> BoundQuery {
+        let context = context
+        let functions = await engine.catalogFunctions(context)
         let binder = Binder(
             catalog: await engine.reader,
             context: context.binderContext(
-                .statement(now: engine.environment.clock.nowMicros), parameterTypes: values.map { $0.type }, parameterValues: values))
-        return try binder.bind(query: query)
+                .statement(now: engine.environment.clock.nowMicros), parameterTypes: values.map { $0.type }, parameterValues: values,
+                functions: functions))
+        let bound = try binder.bind(query: query)
+        for change in functions.settingChanges { try self.change(change.name, to: change.value) }
+        return bound
     }
 
     private func started(_ run: QueryRun) -> RowChannel {

@@ -12,16 +12,29 @@ package struct SessionContext: Sendable {
     package var raisesErrors: Bool
     /// Writes of the session's open block that are not committed, by table: a SELECT in the block sees them.
     package var uncommitted: [ObjectID: [DeltaBatch]]
+    /// What SHOW ALL gives, for `pg_settings` and `current_setting`.
+    package var settings: [SystemSetting]
 
-    package init(userName: String, databaseName: String, raisesErrors: Bool = true, uncommitted: [ObjectID: [DeltaBatch]] = [:]) {
+    package init(
+        userName: String, databaseName: String, raisesErrors: Bool = true, uncommitted: [ObjectID: [DeltaBatch]] = [:],
+        settings: [SystemSetting] = []
+    ) {
         self.userName = userName
         self.databaseName = databaseName
         self.raisesErrors = raisesErrors
         self.uncommitted = uncommitted
+        self.settings = settings
     }
 
+    /// What system relations and catalog functions show of a state of the catalog.
+    func systemContext(_ catalog: Catalog) -> SystemContext {
+        SystemContext(catalog: catalog, databaseName: databaseName, userName: userName, settings: settings)
+    }
+
+    /// - Parameter functions: the catalog's, where the statement may call them.
     package func binderContext(
-        _ purpose: BinderContext.Purpose, parameterTypes: [SQLType?] = [], parameterValues: [BoundExpression] = []
+        _ purpose: BinderContext.Purpose, parameterTypes: [SQLType?] = [], parameterValues: [BoundExpression] = [],
+        functions: (any CatalogFunctions)? = nil
     ) -> BinderContext {
         func text(_ value: String) -> BoundExpression { .literal(.string(value), .varchar) }
         return BinderContext(
@@ -30,7 +43,7 @@ package struct SessionContext: Sendable {
                 "current_user": text(userName), "session_user": text(userName), "user": text(userName), "current_role": text(userName),
                 "current_database": text(databaseName), "current_catalog": text(databaseName), "current_schema": text("public"),
                 "version": text(Engine.versionText),
-            ])
+            ], catalogFunctions: functions)
     }
 }
 

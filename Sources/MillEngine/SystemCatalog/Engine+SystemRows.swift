@@ -16,8 +16,7 @@ extension Engine {
             return Self.batches(await errorRows(ObjectID(relation.id.number & ~EngineCatalog.errorsBit)), object.schema)
         }
         guard let system = SystemRelations.relation(relation.id) else { throw SQLError(.undefinedTable, "relation \"\(relation.name)\" does not exist") }
-        let context = SystemContext(catalog: catalog, databaseName: session.databaseName, userName: session.userName)
-        return Self.batches(system.rows(context), object.schema)
+        return Self.batches(system.rows(session.systemContext(catalog)), object.schema)
     }
 
     private func rejectRows(_ source: ObjectID) -> [[Scalar]] {

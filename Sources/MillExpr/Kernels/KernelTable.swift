@@ -13,6 +13,7 @@ enum KernelTable {
         let types = function.argumentTypes
         if let kernel = MathKernels.make(name, types) ?? DateTimeKernels.make(name, types) ?? StringKernels.make(name, types)
             ?? PatternKernels.make(name, types, constants) ?? JSONKernels.make(name, types) ?? FormatKernels.make(name, types)
+            ?? CatalogKernels.make(name, types)
         {
             return (kernel, nil)
         }

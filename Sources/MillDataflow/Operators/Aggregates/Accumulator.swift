@@ -131,7 +131,9 @@ struct SumResult {
             return
         }
         do throws(SQLError) {
-            let value = isAverage ? try Decimal.dividing(sum, Decimal(count)) : sum
+            // The quotient's digits depend on the dividend's scale, and a running sum's scale tells of rows that are gone:
+            // without trailing zeros the average is that of the rows that are there.
+            let value = isAverage ? try Decimal.dividing(sum.normalized, Decimal(count)) : sum
             guard !value.isFinite || value.unscaled.magnitude < Decimal.unscaledLimit.magnitude else {
                 throw SQLError(.numericValueOutOfRange, "value overflows numeric format")
             }

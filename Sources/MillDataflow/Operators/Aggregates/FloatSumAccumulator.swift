@@ -111,12 +111,11 @@ struct ExactFloatSum {
         let bits = UInt64(shift % 32)
         let low = product << bits
         let high = bits == 0 ? 0 : product >> (64 - bits)
-        let parts = [Int64(low & 0xFFFF_FFFF), Int64(low >> 32), Int64(high)]
-        for (index, part) in parts.enumerated() where part != 0 {
-            // The largest double times any weight still fits: the top digits are headroom.
-            let place = min(limb + index, Self.limbCount - 1)
-            limbs[place] += negative ? -part : part
-        }
+        // The largest double times any weight ends in the last digit but one, plus headroom.
+        let sign: Int64 = negative ? -1 : 1
+        limbs[limb] &+= Int64(low & 0xFFFF_FFFF) &* sign
+        limbs[limb + 1] &+= Int64(low >> 32) &* sign
+        if high != 0 { limbs[limb + 2] &+= Int64(high) &* sign }
         additions += 1
         if additions >= 1 << 30 { carry() }
     }

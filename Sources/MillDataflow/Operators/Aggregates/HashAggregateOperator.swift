@@ -240,10 +240,29 @@ package final class HashAggregateOperator: Operator {
             let keyBatch = DeltaBatch(columns: Array(columns.prefix(keyCount)), count: numbers.count, weights: Weights(weights))
             for (row, error, _) in failures { errors.report(error, operatorName: "aggregate", batch: keyBatch, row: row) }
         }
-        return DeltaBatch(columns: columns, count: numbers.count, weights: hasRetraction ? Weights(weights) : nil)
+        let batch = DeltaBatch(columns: columns, count: numbers.count, weights: hasRetraction ? Weights(weights) : nil)
+        return hasRetraction ? withoutEqualPairs(batch, numbers, keyCount) : batch
     }
 
-    /// Whether all accumulators are the same bytes: then so is the output.
+    /// Without the retractions that the next row inserts again: another accumulator, but the same output. nil: nothing is left.
+    private func withoutEqualPairs(_ batch: DeltaBatch, _ numbers: [RowNumber], _ keyCount: Int) -> DeltaBatch? {
+        var kept = Selection(capacity: batch.count)
+        var row = 0
+        while row < batch.count {
+            let isPair = row + 1 < batch.count && numbers[row] == numbers[row + 1]
+            if isPair, batch.columns[keyCount...].allSatisfy({ $0.isIdentical(row, row + 1) }) {
+                row += 2
+                continue
+            }
+            kept.rows[kept.count] = UInt32(truncatingIfNeeded: row)
+            kept.count += 1
+            row += 1
+        }
+        if kept.count == batch.count { return batch }
+        return kept.count == 0 ? nil : batch.gather(kept.rows, count: kept.count)
+    }
+
+    /// Whether all accumulators are the same bytes: then so is the output, which need not be made.
     private func same(_ a: UnsafeMutableRawPointer, _ b: UnsafeMutableRawPointer) -> Bool {
         let words = (payloadBytes - Self.accumulatorsOffset) / 8
         let left = (a + Self.accumulatorsOffset).assumingMemoryBound(to: UInt64.self)
@@ -283,5 +302,21 @@ package final class HashAggregateOperator: Operator {
 
     package var stateByteCount: Int {
         table.byteCount + savedCapacity * payloadBytes + calls.reduce(0) { $0 + $1.accumulator.outsideByteCount + ($1.distinct?.byteCount ?? 0) }
+    }
+}
+
+extension Column {
+    /// Whether two values are the same in every byte, so that nothing downstream can tell them apart: 1.0 is not 1.00.
+    fileprivate func isIdentical(_ row: Int, _ other: Int) -> Bool {
+        guard isNull(row) == isNull(other) else { return false }
+        if type.physical == .string { return values(StringView.self)[row] == values(StringView.self)[other] }
+        if type.physical == .decimal {
+            // A decimal's last bytes are padding.
+            let (left, right) = (values(Decimal.self)[row], values(Decimal.self)[other])
+            return left.low == right.low && left.high == right.high && left.scale == right.scale && left.kind == right.kind
+        }
+        let stride = type.physical.stride
+        return UnsafeRawBufferPointer(start: data + row * stride, count: stride)
+            .elementsEqual(UnsafeRawBufferPointer(start: data + other * stride, count: stride))
     }
 }

@@ -1,0 +1,58 @@
+# Every verb sets up what it needs; `make` alone lists them. Building and testing share one optimised build in .build.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MILLRACE := .build/release/millrace
+SWIFT_FLAGS := -c release -Xswiftc -enable-testing
+DURATION ?=
+QUERY ?= q0,q1,q2,q3,q5,q7,q8
+EVENTS ?= 2000000
+WORKERS ?= 1
+T ?=
+
+.PHONY: help setup build test unit integration demo bench bless tidy format fuzz docs clean
+
+help: ## List the verbs
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+
+setup: ## Install missing Debian packages, saying which
+	@Scripts/setup
+
+build: setup ## Build the optimised program: .build/release/millrace
+	@swift build $(SWIFT_FLAGS)
+
+test: ## Set up, build, then run unit and integration tests, times printed apart
+	@Scripts/test
+
+unit: setup ## Run unit tests only; T=MillSQLTests picks some
+	@swift build $(SWIFT_FLAGS) --build-tests
+	@swift test $(SWIFT_FLAGS) --skip-build $(if $(T),--filter $(T))
+
+integration: build ## Run the tests with real clients only
+	@Scripts/test --integration-only
+
+demo: build ## Play the balloon game, everything embedded; DURATION=30 ends it
+	@$(MILLRACE) demo $(if $(DURATION),--duration $(DURATION))
+
+bench: build ## Measure Nexmark; QUERY=q0,q7 EVENTS=2000000 WORKERS=1
+	@$(MILLRACE) bench nexmark --query $(QUERY) --events $(EVENTS) --workers $(WORKERS)
+
+bless: setup ## Rewrite golden files from the programs they stand for; review the diff
+	@python="$$(Scripts/python-env bless jinja2==3.1.6 pyyaml==6.0.3)" && "$$python" Scripts/bless-templates
+	@BLESS=1 swift test $(SWIFT_FLAGS) --filter PlanGolden
+
+tidy: ## Print the figures of the house; fail on dead files, leftovers and wrong imports
+	@Scripts/tidy
+
+format: ## Format all Swift files
+	@swift format format --in-place --parallel --recursive Sources Tests Package.swift
+
+fuzz: build ## Throw random bytes at the listeners for longer than the tests do; SEED=1
+	@Scripts/test-hostile --connections 40000 $(if $(SEED),--seed $(SEED))
+
+docs: ## Check that documents point at files that exist
+	@Scripts/tidy --documents-only
+
+clean: ## Remove what was built
+	@rm -rf .build

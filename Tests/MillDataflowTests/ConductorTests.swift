@@ -1,0 +1,261 @@
+import MillBase
+import MillColumnar
+import MillConnectorKit
+import MillDataflow
+import MillExpr
+import MillIO
+import MillPlan
+import MillState
+import MillTestKit
+import Synchronization
+import Testing
+
+/// A source of numbers in memory: split `s` of `n` gives 0, 1, 2 ... as far as it has been filled, 8 bytes each.
+private final class NumberConnector: SourceConnector {
+    let splits: [SourceSplit]
+    private let state: Mutex<State>
+
+    private struct State {
+        var filled: [Int64]
+        var listeners: [@Sendable () -> Void] = []
+    }
+
+    init(splits count: Int) {
+        splits = (0..<count).map { SourceSplit(name: "numbers/\($0)", topic: "numbers", partition: Int32($0)) }
+        state = Mutex(State(filled: Array(repeating: 0, count: count)))
+    }
+
+    /// Adds `count` records to a split and tells its readers.
+    func fill(_ split: Int, _ count: Int64) {
+        let listeners = state.withLock { state in
+            state.filled[split] += count
+            return state.listeners
+        }
+        for listener in listeners { listener() }
+    }
+
+    func filled(_ split: SourceSplit) -> Int64 { state.withLock { $0.filled[Int(split.partition)] } }
+    var total: Int64 { state.withLock { $0.filled.reduce(0, +) } }
+
+    func resolveOrigin() throws(SQLError) -> [SourceSplit: SplitOffset] { [:] }
+    func currentSplits() throws(SQLError) -> [SourceSplit] { splits }
+    func highWatermarks(_ splits: [SourceSplit]) throws(SQLError) -> [SourceSplit: SplitOffset] { [:] }
+
+    func openReader(_ split: SourceSplit, at offset: SplitOffset, onData: @escaping @Sendable () -> Void) throws(SQLError) -> any SplitReader {
+        state.withLock { $0.listeners.append(onData) }
+        return NumberReader(self, split, offset.position)
+    }
+}
+
+private final class NumberReader: SplitReader {
+    private let connector: NumberConnector
+    private let split: SourceSplit
+    private var position: Int64
+
+    init(_ connector: NumberConnector, _ split: SourceSplit, _ position: Int64) {
+        self.connector = connector
+        self.split = split
+        self.position = position
+    }
+
+    private final class Buffer {
+        let bytes: UnsafeMutableRawPointer
+        init(_ count: Int) { bytes = .allocate(byteCount: count + 64, alignment: 8) }
+        deinit { bytes.deallocate() }
+    }
+
+    func poll(maxRecords: Int, maxBytes: Int) throws(SQLError) -> RawChunk? {
+        let end = min(connector.filled(split), position + Int64(min(maxRecords, 1000)))
+        guard end > position else { return nil }
+        let positions = Array(position..<end)
+        let buffer = Buffer(positions.count * 8)
+        for (index, position) in positions.enumerated() { buffer.bytes.storeBytes(of: position, toByteOffset: index * 8, as: Int64.self) }
+        position = end
+        return RawChunk(
+            bytes: UnsafeRawPointer(buffer.bytes), byteCount: positions.count * 8, starts: positions.indices.map { UInt32($0 * 8) },
+            lengths: positions.map { _ in 8 }, positions: positions, timestamps: nil, nextOffset: SplitOffset(end), owner: buffer)
+    }
+
+    var isFinished: Bool { false }
+    var highWatermark: SplitOffset? { SplitOffset(connector.filled(split)) }
+    func close() {}
+}
+
+/// Column 0 is the number, column 1 the number modulo 10.
+private final class NumberDecoder: Decoder {
+    private let columns: [Int]
+    init(_ columns: [Int]) { self.columns = columns }
+
+    func decode(_ chunk: RawChunk) -> DecodedChunk {
+        let made = columns.map { index -> Column in
+            let column = Column(.int64, uninitialized: chunk.count)
+            for row in 0..<chunk.count {
+                let number = chunk.bytes.load(fromByteOffset: Int(chunk.starts[row]), as: Int64.self)
+                column.values(Int64.self)[row] = index == 0 ? number : number % 10
+            }
+            return column
+        }
+        return DecodedChunk(batches: [DeltaBatch(columns: made, count: chunk.count)], rejects: [])
+    }
+}
+
+@Suite struct ConductorTests {
+    private static let sourceID = ObjectID(1)
+
+    private static func conductor(_ workers: Int, _ connector: NumberConnector, _ options: Conductor.Options = .init()) -> Conductor {
+        Conductor(workerCount: workers, clock: SystemClock(), options: options) { (id, worker, onData) throws(SQLError) in
+            let input = SourceInput(
+                definition: SourceDefinition(
+                    id: id, name: "numbers", connector: connector, makeDecoder: { columns in NumberDecoder(columns) }, origin: [:]),
+                onData: onData, onRejects: { _, _, _ in })
+            for split in connector.splits where Int(split.partition) % workers == worker.number { try input.add(split) }
+            return input
+        }
+    }
+
+    /// count(*) and sum of the numbers, by last digit or of all.
+    private static func sums(_ id: UInt32, byDigit: Bool) -> JobPlan {
+        var builder = PlanBuilder()
+        let relation = RelationReference(id: sourceID, name: "numbers", kind: .source)
+        let rows = builder.tableInput(relation, [Field("n", .int64), Field("digit", .int64)], appendOnly: true)
+        let calls: [AggregateCall] = [.init(.count, argument: nil, type: .int64), .init(.sum, argument: .column(0, .int64), type: .numeric)]
+        return JobPlan(id: ObjectID(id), name: "v\(id)", plan: builder.materialize(builder.aggregate(rows, keys: byDigit ? [1] : [], calls)))
+    }
+
+    private static func counts(_ tables: [TableSnapshot], _ columns: [Int]) -> ReferenceCounts {
+        DeltaBatch.counts(tables.flatMap { $0.batches(columns: columns, weightOffset: MaterializeOperator.weightOffset) })
+    }
+
+    /// The counts in the first of `columns` of all rows, added up.
+    private static func total(_ tables: [TableSnapshot], _ column: Int) -> Int64 {
+        counts(tables, [column]).reduce(0) { sum, entry in
+            guard case .integer(let count) = entry.key[0] else { return sum }
+            return sum + count * entry.value
+        }
+    }
+
+    private static func hasRead(_ connector: NumberConnector, _ total: Int64) -> @Sendable (EpochRecord) -> Bool {
+        { record in record.catchingUp.isEmpty && (record.offsets[sourceID] ?? [:]).values.reduce(0) { $0 + $1.position } == total }
+    }
+
+    @Test(arguments: [1, 2, 4, 8]) func jobsJoinAndLeaveWhileDataFlows(workers: Int) async throws {
+        let connector = NumberConnector(splits: 5)
+        let conductor = Self.conductor(workers, connector)
+        try await conductor.attach(Self.sums(10, byDigit: true))
+        for round in UInt32(0)..<12 {
+            for split in 0..<5 { connector.fill(split, Int64(round) * 700 + Int64(split)) }
+            try await conductor.attach(Self.sums(20 + round, byDigit: round % 2 == 0))
+            // Those of early rounds are all there, or were dropped while they caught up.
+            if round % 3 == 2 { await conductor.detach([ObjectID(20 + round), ObjectID(19 + round)]) }
+            let (_, tables) = await conductor.snapshots([ObjectID(10)])
+            #expect(Self.total(tables[ObjectID(10)] ?? [], 1) <= connector.total)
+        }
+        let total = connector.total
+        _ = await conductor.wait(until: Self.hasRead(connector, total))
+        let kept = (UInt32(0)..<12).filter { $0 % 3 == 0 }.map { ObjectID(20 + $0) } + [ObjectID(10)]
+        let (_, tables) = await conductor.snapshots(kept)
+        for id in kept {
+            let byDigit = id == ObjectID(10) || id.number % 2 == 0
+            #expect(Self.total(tables[id] ?? [], byDigit ? 1 : 0) == total, "view \(id) with \(workers) workers")
+        }
+        let all = Self.counts(tables[ObjectID(10)] ?? [], [0, 1, 2])
+        for id in kept where id != ObjectID(10) && id.number % 2 == 0 { #expect(Self.counts(tables[id] ?? [], [0, 1, 2]) == all) }
+        conductor.stop()
+    }
+
+    @Test(arguments: [1, 2, 3, 4, 5, 6, 7, 8]) func viewsOfOneSourceAgreeInEverySnapshot(workers: Int) async throws {
+        let connector = NumberConnector(splits: 3)
+        let conductor = Self.conductor(workers, connector, .init(recordsMin: 64, recordsMax: 256))
+        try await conductor.attach(Self.sums(10, byDigit: true))
+        try await conductor.attach(Self.sums(11, byDigit: false))
+        for split in 0..<3 { connector.fill(split, 20_000) }
+        var epochs: Set<Epoch> = []
+        var last: Int64 = 0
+        while last < connector.total {
+            let (epoch, tables) = await conductor.snapshots([ObjectID(10), ObjectID(11)])
+            let grouped = Self.total(tables[ObjectID(10)] ?? [], 1)
+            let whole = Self.total(tables[ObjectID(11)] ?? [], 0)
+            #expect(grouped == whole)
+            #expect(whole >= last)
+            last = whole
+            epochs.insert(epoch.epoch)
+        }
+        #expect(epochs.count > 1)
+        conductor.stop()
+    }
+
+    @Test func splitsOfOneWorkerAdvanceTogether() async throws {
+        let connector = NumberConnector(splits: 2)
+        let conductor = Self.conductor(1, connector, .init(recordsMin: 100, recordsMax: 100))
+        for split in 0..<2 { connector.fill(split, 10_000) }
+        let first = Mutex<[SourceSplit: SplitOffset]?>(nil)
+        try await conductor.attach(Self.sums(10, byDigit: false))
+        _ = await conductor.wait { record in
+            let offsets = record.offsets[Self.sourceID] ?? [:]
+            first.withLock { if $0 == nil, offsets.values.contains(where: { $0.position > 0 }) { $0 = offsets } }
+            return offsets.values.reduce(0) { $0 + $1.position } == 20_000
+        }
+        let offsets = first.withLock { $0 } ?? [:]
+        #expect(offsets.count == 2 && offsets.values.allSatisfy { $0.position > 0 })
+        conductor.stop()
+    }
+
+    @Test func theBudgetGrowsUnderLoad() async throws {
+        let connector = NumberConnector(splits: 1)
+        let conductor = Self.conductor(1, connector, .init(targetNanos: 10_000_000_000, recordsMin: 10, recordsMax: 100_000))
+        connector.fill(0, 100_000)
+        try await conductor.attach(Self.sums(10, byDigit: false))
+        let record = await conductor.wait(until: Self.hasRead(connector, 100_000))
+        // Without growth it would take 10,000 epochs.
+        #expect(record.epoch.number < 500)
+        conductor.stop()
+    }
+
+    @Test func aStormOfWakesLosesNothingAndStops() async throws {
+        let connector = NumberConnector(splits: 4)
+        let conductor = Self.conductor(2, connector)
+        try await conductor.attach(Self.sums(10, byDigit: false))
+        await withTaskGroup(of: Void.self) { group in
+            for split in 0..<4 {
+                group.addTask {
+                    for _ in 0..<2000 {
+                        connector.fill(split, 1)
+                        conductor.wake()
+                    }
+                }
+            }
+        }
+        _ = await conductor.wait(until: Self.hasRead(connector, 8000))
+        let (_, tables) = await conductor.snapshots([ObjectID(10)])
+        #expect(Self.total(tables[ObjectID(10)] ?? [], 0) == 8000)
+        conductor.stop()
+    }
+
+    @Test func stoppingReleasesThoseWhoWait() async throws {
+        let connector = NumberConnector(splits: 1)
+        let conductor = Self.conductor(2, connector)
+        async let record = conductor.wait { _ in false }
+        // The waiter is in the mailbox before or after this order; either way before the stop.
+        try await conductor.attach(Self.sums(10, byDigit: false))
+        _ = await conductor.wait { $0.epoch > .zero }
+        conductor.stop()
+        #expect(await record.epoch >= Epoch(0))
+    }
+
+    @Test(arguments: [1, 4]) func injectedRowsAreThereWhenInjectReturns(workers: Int) async throws {
+        let conductor = Self.conductor(workers, NumberConnector(splits: 1))
+        var builder = PlanBuilder()
+        let schema = [Field("n", .int64)]
+        let table = RelationReference(id: ObjectID(5), name: "t", kind: .table)
+        let input = builder.tableInput(table, schema)
+        try await conductor.attach(JobPlan(id: table.id, name: table.name, plan: builder.materialize(input)))
+        for number in Int64(1)...20 {
+            let change: [(row: [Scalar], weight: Int64)] = [([.int(number)], 1), ([.int(number / 2)], number % 2 == 0 ? -1 : 1)]
+            _ = await conductor.inject([(table: table.id, batches: [RandomRelation.batch(change[...], schema)])])
+            let (_, tables) = await conductor.snapshots([table.id])
+            let rows = Self.counts(tables[table.id] ?? [], [0])
+            #expect(rows[[.integer(number)]] != nil)
+        }
+        conductor.stop()
+    }
+}
