@@ -1,6 +1,7 @@
 import MillBase
 import MillColumnar
 import MillEngine
+import MillExpr
 import MillIO
 import Testing
 
