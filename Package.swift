@@ -59,7 +59,10 @@ let modules: [Module] = [
     Module(name: "MillKafkaServer", uses: ["MillBase", "MillIO", "MillKafkaWire", "MillLog"], packages: nio + log),
     Module(
         name: "MillBench",
-        uses: ["MillBase", "MillColumnar", "MillIO", "MillText", "MillConnectorKit", "MillDataflow", "MillEngine", "CJSONDecode"]),
+        uses: [
+            "MillBase", "MillColumnar", "MillIO", "MillText", "MillKafkaWire", "MillLog", "MillConnectorKit", "MillConnectors", "MillDataflow", "MillEngine",
+            "CJSONDecode",
+        ]),
     Module(name: "MillTestKit", uses: ["MillBase", "MillColumnar", "MillIO", "MillSQL", "MillExpr", "MillState", "MillPlan", "MillDataflow"], tests: false),
 ]
 

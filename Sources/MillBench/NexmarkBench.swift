@@ -3,6 +3,9 @@ import MillBase
 import MillColumnar
 import MillEngine
 package import MillIO
+import MillConnectors
+import MillKafkaWire
+package import MillLog
 
 #if canImport(Glibc)
 import Glibc
@@ -19,6 +22,8 @@ package struct NexmarkBench: Sendable {
         case file
         /// The same files held in memory.
         case memory
+        /// Topics of an embedded log in `directory`, two partitions each, read without TCP.
+        case log
     }
 
     package var events: Int
@@ -92,18 +97,54 @@ package struct NexmarkBench: Sendable {
         return copy
     }
 
-    package func run(_ query: NexmarkQuery, environment: Environment) async throws -> Result {
-        let assembly = Assembly(environment: environment, embedded: nil)
+    /// Writes the events into topics unless they are there; nil unless the input is `log`. The caller closes the log.
+    package func openLog(_ environment: Environment) async throws -> Log? {
+        guard input == .log else { return nil }
+        let log = try Log(environment: environment, directory: "\(directory)/log-\(seed)-\(events)")
+        let complete = NexmarkGenerator.Kind.allCases.allSatisfy { kind in
+            let count = (log.topic(named: kind.name)?.partitions ?? []).reduce(0) { $0 + Int($1.highWatermark) }
+            return count == NexmarkGenerator(seed: seed, events: events).count(of: kind)
+        }
+        guard !complete else { return log }
+        var partitions: [[PartitionLog]] = []
+        for kind in NexmarkGenerator.Kind.allCases {
+            if log.topic(named: kind.name) != nil { try log.deleteTopic(named: kind.name) }
+            partitions.append(try log.createTopic(name: kind.name, partitions: 2).partitions)
+        }
+        let generator = NexmarkGenerator(seed: seed, events: events)
+        var builders = partitions.map { $0.map { _ in RecordBatchBuilder() } }
+        try generator.forEach { event, kind, bytes in
+            let place = event / 1000 % 2
+            builders[kind.rawValue][place].append(value: Array(bytes), timestamp: generator.time(of: event) / 1000)
+            guard builders[kind.rawValue][place].recordCount == 1000 else { return }
+            _ = try partitions[kind.rawValue][place].appendAndWait(builders[kind.rawValue][place].finish())
+            builders[kind.rawValue][place] = RecordBatchBuilder()
+        }
+        for (kind, pair) in builders.enumerated() {
+            for (place, builder) in pair.enumerated() where builder.recordCount > 0 {
+                _ = try partitions[kind][place].appendAndWait(builder.finish())
+            }
+        }
+        return log
+    }
+
+    /// CREATE SOURCE for a stream.
+    package func definition(of kind: NexmarkGenerator.Kind) -> String {
+        let options = input == .log
+            ? "connector = 'kafka', topic = '\(kind.name)', properties.bootstrap.server = '\(Self.logAddress)', scan.startup.mode = 'earliest'"
+            : "connector = 'file', path = '\(directory)/\(kind.name)'"
+        return "CREATE SOURCE \(kind.name) (\(NexmarkQuery.columns(of: kind))) WITH (\(options)) FORMAT PLAIN ENCODE JSON"
+    }
+
+    /// By which the log is known to sources; nothing listens there.
+    private static let logAddress = "embedded:0"
+
+    package func run(_ query: NexmarkQuery, environment: Environment, log: Log?) async throws -> Result {
+        let assembly = Assembly(environment: environment, embedded: log.map { EmbeddedBroker(log: $0, addresses: [Self.logAddress]) })
         let engine = Engine(environment: environment, options: Engine.Options(workerCount: workerCount), assembly: assembly)
         let session = Session(engine: engine, userName: "root", databaseName: "dev")
         let generator = NexmarkGenerator(seed: seed, events: events)
-        for kind in query.streams {
-            try await session.run(
-                """
-                CREATE SOURCE \(kind.name) (\(NexmarkQuery.columns(of: kind)))
-                WITH (connector = 'file', path = '\(directory)/\(kind.name)') FORMAT PLAIN ENCODE JSON
-                """)
-        }
+        for kind in query.streams { try await session.run(definition(of: kind)) }
         ProcessUsage.resetPeakMemory()
         let before = ProcessUsage.now
         let start = environment.clock.monotonicNanos

@@ -1,6 +1,7 @@
 import ArgumentParser
 import MillBench
 import MillIO
+import MillLog
 
 struct Bench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Measures this build.", subcommands: [Nexmark.self])
@@ -12,10 +13,11 @@ struct Bench: AsyncParsableCommand {
         @Option(help: "Events of all three streams together.") var events = 2_000_000
         @Option(help: "Seed of the events.") var seed: UInt64 = 42
         @Option(help: "Directory with the files, written when missing.") var input = "nexmark-data"
-        @Option(help: "Read them as 'file', or from 'memory'.") var source = "file"
+        @Option(help: "Read them as 'file', from 'memory', or from the embedded 'log'.") var source = "file"
         @Option(help: "Threads that run the queries.") var workers = 1
         @Option(help: "Runs of each query.") var runs = 1
         @Flag(help: "One JSON object a line on standard output.") var json = false
+        @Flag(help: "Write the input and print the queries as statements instead of running them.") var statements = false
 
         func run() async throws {
             let wanted = query.split(separator: ",").map(String.init)
@@ -23,15 +25,23 @@ struct Bench: AsyncParsableCommand {
             guard queries.count == wanted.count else {
                 throw ValidationError("known queries are \(NexmarkQuery.all.map(\.name).joined(separator: ", "))")
             }
-            guard let kind = NexmarkBench.Input(rawValue: source) else { throw ValidationError("--source takes file or memory") }
+            guard let kind = NexmarkBench.Input(rawValue: source) else { throw ValidationError("--source takes file, memory or log") }
             let bench = NexmarkBench(events: events, seed: seed, input: kind, directory: input, workerCount: workers, queries: queries)
             StandardError.write("preparing \(events) events in \(input)\n")
             try bench.prepare(.system)
+            if statements {
+                let streams = NexmarkGenerator.Kind.allCases.filter { kind in queries.contains { $0.streams.contains(kind) } }
+                for kind in streams { StandardOutput.write(bench.definition(of: kind) + ";\n") }
+                for query in queries { StandardOutput.write("CREATE MATERIALIZED VIEW \(query.name) AS \(query.sql);\n") }
+                return
+            }
             let environment = try bench.runEnvironment(.system)
+            let log = try await bench.openLog(.system)
+            defer { log?.close() }
             let yardstick = try bench.decodeYardstick(.system)
             report(yardstick, yardstick)
             for query in queries {
-                for _ in 0..<runs { report(try await bench.run(query, environment: environment), yardstick) }
+                for _ in 0..<runs { report(try await bench.run(query, environment: environment, log: log), yardstick) }
             }
         }
 

@@ -1,11 +1,12 @@
 package import MillBase
 package import MillColumnar
+import MillConnectorKit
 import MillDataflow
 import MillOptimizer
 package import MillPlan
 import MillSQL
 
-/// Runs a query as a job over bounded sources to its end, keeping nothing: for benchmarks.
+/// Runs a query as a job over what its sources hold, keeping nothing: for benchmarks.
 extension Engine {
     package struct Measured: Sendable, Hashable {
         package var rowCount: Int64
@@ -17,10 +18,24 @@ extension Engine {
     package func measure(_ query: BoundQuery) async throws(SQLError) -> Measured {
         let plan = try StreamPlanner.planChangelog(Optimizer.optimize(query), relationProperties: relationProperties).with(root: .blackhole)
         let id = ObjectID(1)
+        // A bounded source says when it is read; any other is read up to its end now.
+        var ends: [ObjectID: [SourceSplit: SplitOffset]] = [:]
+        for case .source(let relation, _) in plan.nodes.map(\.operation) {
+            guard let definition = sources.definition(relation.id) else { continue }
+            ends[relation.id] = try await offActor { () throws(SQLError) in
+                try definition.connector.highWatermarks(definition.connector.currentSplits())
+            }
+        }
+        let wanted = ends
         let before = conductor.published.epoch
         try await conductor.attach(JobPlan(id: id, name: "measured query", plan: plan))
         let record = await conductor.wait { record in
-            record.epoch > before && !record.hasMore && (record.unfinishedSources.isEmpty || !record.sourceFailures.isEmpty)
+            guard record.epoch > before else { return false }
+            return !record.sourceFailures.isEmpty
+                || wanted.allSatisfy { source, splits in
+                    !record.unfinishedSources.contains(source)
+                        || splits.allSatisfy { split, end in (record.offsets[source]?[split] ?? SplitOffset(0)) >= end }
+                }
         }
         let (_, parts) = await conductor.onWorkers { circuit -> Measured in
             let statistics = circuit.jobStatistics[id]
