@@ -83,8 +83,9 @@ extension Engine {
         let wanted = targets
         let conductor = conductor
         cancellation.onCancel { conductor.wake() }
-        conductor.wake()
+        // Before the wake: the epoch it opens may be published at once, and no other may follow.
         let before = conductor.published.epoch
+        conductor.wake()
         _ = await conductor.wait { record in
             cancellation.isCancelled || record.epoch > before
                 && wanted.allSatisfy { id, splits in
