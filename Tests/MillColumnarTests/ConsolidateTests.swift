@@ -11,9 +11,9 @@ struct ConsolidateTests {
     }
 
     @Test func equalRowsThatLookDifferentAreTwoUnlessEqualityIsByValue() {
-        let batches = [DeltaBatch.drawn("a:numeric b:float8; +1 1.0 0; +1 1.00 0; -1 1.0 0; +1 2 -0"), .drawn("a:numeric b:float8; -1 2 0")]
-        #expect(DeltaBatch.consolidate(batches).map(\.drawn) == ["a:numeric b:float8; +1 1.00 0; +1 2 -0; -1 2 0"])
-        #expect(DeltaBatch.consolidate(batches, by: .values).map(\.drawn) == ["a:numeric b:float8; +1 1.0 0"])
+        let batches = [DeltaBatch.drawn("a:numeric b:double; +1 1.0 0; +1 1.00 0; -1 1.0 0; +1 2 -0"), .drawn("a:numeric b:double; -1 2 0")]
+        #expect(DeltaBatch.consolidate(batches).map(\.drawn) == ["a:numeric b:double; +1 1.00 0.0; +1 2 -0.0; -1 2 0.0"])
+        #expect(DeltaBatch.consolidate(batches, by: .values).map(\.drawn) == ["a:numeric b:double; +1 1.0 0.0"])
     }
 
     @Test func anInputWithNothingToDoIsReturnedAsItIs() {

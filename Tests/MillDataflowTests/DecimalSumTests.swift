@@ -56,7 +56,7 @@ import Testing
         #expect(try sums([[(decimal(most), 1)], [(decimal(1), 1)]]) == [String(repeating: "9", count: 38), "NULL"])
         let entry = try #require(errors.entries.first?.key)
         #expect(entry.sqlState == .numericValueOutOfRange && entry.message == "value overflows numeric format")
-        let more = [[(decimal(most), Int64(2))], [(decimal(most), -1)]]
+        let more: [[(Decimal, Int64)]] = [[(decimal(most), 2)], [(decimal(most), -1)]]
         #expect(try sums(more) == ["NULL", String(repeating: "9", count: 38)])
     }
 
