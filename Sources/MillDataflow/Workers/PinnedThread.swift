@@ -33,6 +33,11 @@ package final class PinnedThread: @unchecked Sendable {
         handle = thread
     }
 
+    /// A thread that nobody waits for gives its stack back when it ends.
+    deinit {
+        if let thread = handle { pthread_detach(thread) }
+    }
+
     /// Waits for the end; once.
     package func join() {
         guard let thread = handle else { return }

@@ -98,9 +98,23 @@ extension Engine {
         definitions.unlock()
         isLocked = false
         let id = object.id
-        _ = await conductor.wait { $0.epoch > before && !$0.catchingUp.contains(id) }
+        let conductor = conductor
+        let cancellation = session.cancellation
+        cancellation.onCancel { conductor.wake() }
+        _ = await conductor.wait { cancellation.isCancelled || $0.epoch > before && !$0.catchingUp.contains(id) }
+        if cancellation.isCancelled, creating.contains(id), catalog.object(id) != nil {
+            try await abandon(object)
+        }
         creating.remove(id)
         if catalog.object(id) == nil { throw SQLError(.queryCanceled, "materialized view \"\(bound.name)\" was dropped while it was being created") }
+    }
+
+    /// Takes a view whose creation was cancelled out again, with what was built on it meanwhile.
+    private func abandon(_ object: CatalogObject) async throws(SQLError) {
+        await definitions.lock()
+        defer { definitions.unlock() }
+        await retire(try catalog.drop(.materializedView, schema: object.schemaName, name: object.name, cascade: true))
+        throw SQLError(.queryCanceled, "canceling statement due to user request")
     }
 
     func notReady(_ object: CatalogObject) -> SQLError {

@@ -139,6 +139,7 @@ private final class QueryCircuit: RenderInputs {
     private func read(_ range: QueryRun.SourceRange, _ columns: [Int], into node: CircuitNode, _ errors: OperatorErrors) throws(SQLError) {
         let decoder = try range.definition.makeDecoder(columns)
         let arrived = Semaphore()
+        result.onCancel { arrived.signal() }
         for (split, end) in range.end.sorted(by: { $0.key < $1.key }) where !result.isDone {
             var offset = range.definition.origin[split] ?? SplitOffset(0)
             guard offset < end else { continue }
@@ -182,6 +183,8 @@ private final class ResultCollector: Operator {
     }
 
     var isCancelled: Bool { channel.isCancelled }
+
+    func onCancel(_ wakeUp: @escaping @Sendable () -> Void) { channel.onCancel(wakeUp) }
 
     func push(_ batch: DeltaBatch, input: Int, errors: OperatorErrors) {
         if streams { give(batch) } else { collected.append(batch) }

@@ -15,6 +15,7 @@ package final class RowChannel: Sendable {
         var failure: SQLError?
         var isCancelled = false
         var reader: CheckedContinuation<DeltaBatch?, any Error>?
+        var onCancel: (@Sendable () -> Void)?
         /// The thread waits for room.
         var senderWaits = false
     }
@@ -60,6 +61,15 @@ package final class RowChannel: Sendable {
 
     var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
+    /// How to wake the thread when it waits for something else than room.
+    func onCancel(_ wakeUp: @escaping @Sendable () -> Void) {
+        let isLate = state.withLock { state in
+            state.onCancel = wakeUp
+            return state.isCancelled
+        }
+        if isLate { wakeUp() }
+    }
+
     /// The next batch, nil at the end.
     package func next() async throws(SQLError) -> DeltaBatch? {
         do {
@@ -94,7 +104,7 @@ package final class RowChannel: Sendable {
 
     /// Nobody will read on; a waiting reader gets 57014.
     package func cancel() {
-        state.withLock { state in
+        let wakeUp = state.withLock { state in
             state.isCancelled = true
             state.batches.removeAll()
             state.reader?.resume(throwing: SQLError(.queryCanceled, "canceling statement due to user request"))
@@ -103,6 +113,8 @@ package final class RowChannel: Sendable {
                 state.senderWaits = false
                 room.signal()
             }
+            return state.onCancel
         }
+        wakeUp?()
     }
 }

@@ -71,7 +71,8 @@ extension Engine {
     }
 
     /// Returns when everything that the running sources held at the call is visible.
-    package func flush() async throws(SQLError) {
+    /// - Throws: 57014 when it is cancelled before.
+    package func flush(_ cancellation: CancellationHook = CancellationHook()) async throws(SQLError) {
         let running = Set(conductor.published.offsets.keys)
         var targets: [ObjectID: [SourceSplit: SplitOffset]] = [:]
         for definition in sources.all where running.contains(definition.id) {
@@ -80,14 +81,17 @@ extension Engine {
             }
         }
         let wanted = targets
+        let conductor = conductor
+        cancellation.onCancel { conductor.wake() }
         conductor.wake()
         let before = conductor.published.epoch
         _ = await conductor.wait { record in
-            record.epoch > before
+            cancellation.isCancelled || record.epoch > before
                 && wanted.allSatisfy { id, splits in
                     record.sourceFailures[id] != nil || record.offsets[id] == nil
                         || splits.allSatisfy { split, end in (record.offsets[id]?[split] ?? SplitOffset(0)) >= end }
                 }
         }
+        if cancellation.isCancelled { throw SQLError(.queryCanceled, "canceling statement due to user request") }
     }
 }

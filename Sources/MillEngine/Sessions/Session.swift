@@ -27,6 +27,7 @@ package final class Session: Sendable {
         var writes: [ObjectID: [DeltaBatch]] = [:]
         var messages: [Message] = []
         var running: RowChannel?
+        var cancellation = CancellationHook()
         var prepared: [String: Statement] = [:]
     }
 
@@ -59,7 +60,11 @@ package final class Session: Sendable {
     func notice(_ notice: SQLError) { state.withLock { $0.messages.append(.notice(notice)) } }
 
     /// Ends what runs now with 57014.
-    package func cancel() { state.withLock { $0.running }?.cancel() }
+    package func cancel() {
+        let (running, cancellation) = state.withLock { ($0.running, $0.cancellation) }
+        running?.cancel()
+        cancellation.cancel()
+    }
 
     var context: SessionContext {
         state.withLock { state in
@@ -122,6 +127,7 @@ package final class Session: Sendable {
     /// - Parameter parameters: of the prepared types, one each.
     package func execute(_ prepared: Prepared, parameters: [Scalar]) async throws(SQLError) -> Outcome {
         try refuseInFailedBlock(prepared.statement.statement)
+        state.withLock { $0.cancellation = CancellationHook() }
         let values = zip(parameters, prepared.parameterTypes).map { BoundExpression.literal($0, $1) }
         switch prepared.statement.statement {
         case .query(let query): return .rows(try await select(query, values), verb: "SELECT")
@@ -132,10 +138,10 @@ package final class Session: Sendable {
         case .explain(let statement): return try await explain(statement)
         case .prepared(let statement): return try await executePrepared(statement, span: prepared.statement.span)
         case .flush:
-            try await engine.flush()
+            try await engine.flush(context.cancellation)
             return .done(tag: "FLUSH")
         case .wait:
-            try await engine.flush()
+            try await engine.flush(context.cancellation)
             return .done(tag: "WAIT")
         default: return try await define(prepared.statement)
         }
@@ -178,10 +184,12 @@ package final class Session: Sendable {
     // MARK: Writes
 
     private func insert(_ statement: Insert, _ values: [BoundExpression]) async throws(SQLError) -> Outcome {
+        let context = context
         let binder = Binder(
             catalog: await engine.reader,
             context: context.binderContext(
-                .statement(now: engine.environment.clock.nowMicros), parameterTypes: values.map { $0.type }, parameterValues: values))
+                .statement(now: engine.environment.clock.nowMicros), parameterTypes: values.map { $0.type }, parameterValues: values,
+                functions: await engine.catalogFunctions(context)))
         let bound = try binder.bind(insert: statement)
         let rows = try await engine.rows(of: bound, session: context)
         state.withLock { $0.writes[bound.table.id, default: []] += rows.batches }

@@ -14,16 +14,19 @@ package struct SessionContext: Sendable {
     package var uncommitted: [ObjectID: [DeltaBatch]]
     /// What SHOW ALL gives, for `pg_settings` and `current_setting`.
     package var settings: [SystemSetting]
+    /// Cancels the running statement.
+    package var cancellation: CancellationHook
 
     package init(
         userName: String, databaseName: String, raisesErrors: Bool = true, uncommitted: [ObjectID: [DeltaBatch]] = [:],
-        settings: [SystemSetting] = []
+        settings: [SystemSetting] = [], cancellation: CancellationHook = CancellationHook()
     ) {
         self.userName = userName
         self.databaseName = databaseName
         self.raisesErrors = raisesErrors
         self.uncommitted = uncommitted
         self.settings = settings
+        self.cancellation = cancellation
     }
 
     /// What system relations and catalog functions show of a state of the catalog.
@@ -49,6 +52,6 @@ package struct SessionContext: Sendable {
 
 extension Engine {
     /// What `version()` says: drivers read the PostgreSQL number from its start.
-    package static let versionText = "PostgreSQL 15.0 (Millrace \(version))"
+    package static let versionText = "PostgreSQL 14.0 (Millrace \(version))"
     package static let version = "0.1.0"
 }
