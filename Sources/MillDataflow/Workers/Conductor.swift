@@ -130,7 +130,7 @@ package final class Conductor: Sendable {
             order(
                 .between(
                     { conductor in continuation.resume(returning: conductor.attachToAll(job)) },
-                    refused: { _ in continuation.resume(returning: .failure(SQLError(.adminShutdown, "the server is shutting down"))) }))
+                    refused: { _ in continuation.resume(returning: .failure(Self.stopped)) }))
         }
         return try result.get()
     }
@@ -165,10 +165,11 @@ package final class Conductor: Sendable {
         return (record, tables)
     }
 
-    /// Puts rows into tables, all in one epoch; returns when it is published. After `stop` the rows go nowhere and the last epoch
-    /// is returned.
-    package func inject(_ rows: [(table: ObjectID, batches: [DeltaBatch])]) async -> EpochRecord {
-        await withCheckedContinuation { continuation in
+    /// Puts rows into tables, all in one epoch; returns when it is published.
+    /// - Throws: 57P01 when the conductor stops before that: the rows are not there.
+    @discardableResult
+    package func inject(_ rows: [(table: ObjectID, batches: [DeltaBatch])]) async throws(SQLError) -> EpochRecord {
+        let record: EpochRecord? = await withCheckedContinuation { continuation in
             order(
                 .between(
                     { conductor in
@@ -178,11 +179,17 @@ package final class Conductor: Sendable {
                             for (table, batches) in rows { circuit.inject(batches, into: table) }
                         }
                         conductor.wake()
-                        conductor.order(.await(Waiter(isMet: { $0.epoch > before }, resume: { continuation.resume(returning: $0) })))
+                        conductor.order(
+                            .await(
+                                Waiter(isMet: { $0.epoch > before }, resume: { continuation.resume(returning: $0.epoch > before ? $0 : nil) })))
                     },
-                    refused: { continuation.resume(returning: $0) }))
+                    refused: { _ in continuation.resume(returning: nil) }))
         }
+        guard let record else { throw Self.stopped }
+        return record
     }
+
+    private static let stopped = SQLError(.adminShutdown, "the server is shutting down")
 
     /// Waits for a published epoch that meets a condition; the last one counts. After `stop` returns the last one at once.
     package func wait(until isMet: @escaping @Sendable (EpochRecord) -> Bool) async -> EpochRecord {
