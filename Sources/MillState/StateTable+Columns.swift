@@ -51,6 +51,7 @@ extension StateTable {
         let flags = UnsafeMutablePointer<UInt8>.allocate(capacity: count)
         defer { flags.deallocate() }
         flags.initialize(repeating: 0, count: count)
+        let isByValue = equality == .values
         for (index, column) in columns.enumerated() {
             let offset = layout.offsets[index]
             switch column.type.physical {
@@ -58,10 +59,14 @@ extension StateTable {
             case .int16: compare(UInt16.self, column, offset, count, rows, flags) { $0 == $1 }
             case .int32: compare(UInt32.self, column, offset, count, rows, flags) { $0 == $1 }
             case .int64: compare(UInt64.self, column, offset, count, rows, flags) { $0 == $1 }
-            case .float32: compare(Float.self, column, offset, count, rows, flags) { $0 == $1 || ($0.isNaN && $1.isNaN) }
-            case .float64: compare(Double.self, column, offset, count, rows, flags) { $0 == $1 || ($0.isNaN && $1.isNaN) }
-            case .decimal: compare(Decimal.self, column, offset, count, rows, flags) { Decimal.order($0, $1) == 0 }
-            case .interval: compare(Interval.self, column, offset, count, rows, flags) { $0.comparable == $1.comparable }
+            case .float32 where isByValue: compare(Float.self, column, offset, count, rows, flags) { $0 == $1 || ($0.isNaN && $1.isNaN) }
+            case .float32: compare(Float.self, column, offset, count, rows, flags) { $0.isIdentical(to: $1) }
+            case .float64 where isByValue: compare(Double.self, column, offset, count, rows, flags) { $0 == $1 || ($0.isNaN && $1.isNaN) }
+            case .float64: compare(Double.self, column, offset, count, rows, flags) { $0.isIdentical(to: $1) }
+            case .decimal where isByValue: compare(Decimal.self, column, offset, count, rows, flags) { Decimal.order($0, $1) == 0 }
+            case .decimal: compare(Decimal.self, column, offset, count, rows, flags) { $0.isIdentical(to: $1) }
+            case .interval where isByValue: compare(Interval.self, column, offset, count, rows, flags) { $0.comparable == $1.comparable }
+            case .interval: compare(Interval.self, column, offset, count, rows, flags) { $0 == $1 }
             case .string: compare(StringView.self, column, offset, count, rows, flags) { $0 == $1 }
             }
             // A missing value is zero on both sides; only its bit tells it from a zero.
@@ -98,17 +103,42 @@ extension StateTable {
         }
     }
 
-    /// Whether a stored row equals one batch row in all columns.
-    package func equals(_ number: RowNumber, _ columns: [Column], _ batchRow: Int) -> Bool {
-        for (index, column) in columns.enumerated() where !equals(number, index, column, batchRow) { return false }
+    /// Whether a stored row is the same as one batch row in all columns, in the table's sense of equality.
+    func equals(_ number: RowNumber, _ columns: [Column], _ batchRow: Int) -> Bool {
+        for (index, column) in columns.enumerated() where !equals(number, index, column, batchRow, by: equality) { return false }
         return true
     }
 
-    /// Whether column `index` of a stored row equals one value of a batch ("is not distinct from").
+    /// Whether column `index` of a stored row equals one value of a batch ("is not distinct from", whatever the table's equality).
     package func equals(_ number: RowNumber, _ index: Int, _ column: Column, _ batchRow: Int) -> Bool {
-        var number = number
-        let stored = gather(index, rows: &number, count: 1)
-        return stored.equals(0, column, batchRow)
+        equals(number, index, column, batchRow, by: .values)
+    }
+
+    private func equals(_ number: RowNumber, _ index: Int, _ column: Column, _ batchRow: Int, by equality: RowEquality) -> Bool {
+        let stored = row(number)
+        let isMissing = stored.load(fromByteOffset: RowLayout.nullOffset + index / 64 * 8, as: UInt64.self) >> UInt64(index % 64) & 1 != 0
+        if isMissing || column.isNull(batchRow) { return isMissing == column.isNull(batchRow) }
+        let place = stored + layout.offsets[index]
+        let isByValue = equality == .values
+        switch column.type.physical {
+        case .bool8: return place.load(as: UInt8.self) == column.values(UInt8.self)[batchRow]
+        case .int16: return place.load(as: UInt16.self) == column.values(UInt16.self)[batchRow]
+        case .int32: return place.load(as: UInt32.self) == column.values(UInt32.self)[batchRow]
+        case .int64: return place.load(as: UInt64.self) == column.values(UInt64.self)[batchRow]
+        case .float32:
+            let (left, right) = (place.load(as: Float.self), column.values(Float.self)[batchRow])
+            return left.isIdentical(to: right) || (isByValue && left == right)
+        case .float64:
+            let (left, right) = (place.load(as: Double.self), column.values(Double.self)[batchRow])
+            return left.isIdentical(to: right) || (isByValue && left == right)
+        case .decimal:
+            let (left, right) = (place.load(as: Decimal.self), column.values(Decimal.self)[batchRow])
+            return isByValue ? Decimal.order(left, right) == 0 : left.isIdentical(to: right)
+        case .interval:
+            let (left, right) = (place.load(as: Interval.self), column.values(Interval.self)[batchRow])
+            return isByValue ? left.comparable == right.comparable : left == right
+        case .string: return place.load(as: StringView.self) == column.values(StringView.self)[batchRow]
+        }
     }
 
     /// The values of column `index` at `rows`. Strings point into the table's heap, which the column keeps alive.

@@ -16,6 +16,8 @@ package import MillColumnar
 /// snapshot or a batch in flight points at never change; compaction makes a new heap and leaves the old to its holders.
 package final class StateTable {
     package let layout: RowLayout
+    /// When a batch's row is the same as a stored one: by value for keys and groups, by representation for multisets of rows.
+    let equality: RowEquality
     /// Live rows.
     package internal(set) var count = 0
     package private(set) var heap = StringHeap()
@@ -38,7 +40,8 @@ package final class StateTable {
     /// - Parameters:
     ///   - payloadBytes: room for the operator in every row, zero in a new row; at least 4.
     ///   - indexed: false for rows that are only reached by links from elsewhere.
-    package init(columns: [SQLType], payloadBytes: Int, indexed: Bool = true) {
+    package init(columns: [SQLType], payloadBytes: Int, equality: RowEquality = .values, indexed: Bool = true) {
+        self.equality = equality
         layout = RowLayout(columns: columns, payloadBytes: max(payloadBytes, 8))
         let perPage = max(1, StatePage.bytes / layout.stride)
         rowShift = Int.bitWidth - 1 - perPage.leadingZeroBitCount
@@ -122,7 +125,7 @@ package final class StateTable {
 
     // MARK: Finding and inserting
 
-    /// Finds the row equal to each of `count` rows of `columns` (NULL equal to NULL), inserting what is missing.
+    /// Finds the row equal to each of `count` rows of `columns` (in the table's sense, NULL equal to NULL), inserting what is missing.
     ///
     /// - Parameters:
     ///   - hashes: a hash per row of a subset of the columns; equal rows have equal hashes. Never 0 in state: 0 becomes 1.
@@ -219,7 +222,8 @@ package final class StateTable {
 
     package static let notFound = RowNumber.max
 
-    /// Two different rows with one 64-bit hash: found by comparing values, one row at a time. Practically never runs.
+    /// Two different rows with one 64-bit hash: found by comparing values, one row at a time. Runs for rows that share a key in a
+    /// table hashed by it, and for one value in several representations.
     private func resolveCollision(
         _ columns: [Column], hashes: UnsafePointer<UInt64>, batchRow: Int, rows: UnsafeMutablePointer<RowNumber>, inserted: inout Selection
     ) {
@@ -355,28 +359,35 @@ package final class StateTable {
         for number in 0..<rowsUsed where storedHash(RowNumber(number)) != 0 { body(RowNumber(number)) }
     }
 
-    /// The live rows with `lower <= hash`, in ascending order of directory slot, until about `limit` rows; `next` is the hash
-    /// to go on from, nil at the end. Every row with a hash below `next` and at least `lower` is among them.
+    /// The live rows with `lower <= hash`, until about `limit` rows; `next` is the hash to go on from, nil at the end. Every row with
+    /// a hash below `next` and at least `lower` is among them.
+    ///
+    /// Whole clusters of occupied slots at a time, each slot read once: a row lies between its home and the next empty slot, so when
+    /// a cluster has been read, so have all rows whose home is before its end. A cluster may take the result over the limit.
     package func rows(fromHash lower: UInt64, limit: Int) -> (rows: [RowNumber], next: UInt64?) {
         var found: [RowNumber] = []
         let slots = 1 << directoryBits
-        let mask = slots - 1
-        var slot = home(lower)
-        while slot < slots, found.count < limit {
-            // Whole homes at a time: everything that belongs to this home lies from here to the next empty slot.
-            var probe = slot
-            var steps = 0
-            while directory[probe] != 0, steps < slots {
-                if home(directory[probe]) == slot {
-                    let number = UInt32(truncatingIfNeeded: directory[probe]) &- 1
-                    if storedHash(number) >= lower { found.append(number) }
-                }
-                probe = (probe + 1) & mask
-                steps += 1
-            }
+        let first = home(lower)
+        var slot = first
+        func take(_ entry: UInt64) {
+            let number = UInt32(truncatingIfNeeded: entry) &- 1
+            if storedHash(number) >= lower { found.append(number) }
+        }
+        while slot < slots, found.count < limit || directory[slot] != 0 {
+            // A row of an earlier home has a smaller hash; one that wrapped around from the end is read with the last cluster.
+            let entry = directory[slot]
+            if entry != 0, home(entry) >= first, home(entry) <= slot { take(entry) }
             slot += 1
         }
-        return (found, slot < slots ? UInt64(slot) << UInt64(64 - directoryBits) : nil)
+        guard slot == slots else { return (found, UInt64(slot) << UInt64(64 - directoryBits)) }
+        // The last cluster goes on at the start of the directory.
+        slot = 0
+        while directory[slots - 1] != 0, directory[slot] != 0 {
+            let entry = directory[slot]
+            if home(entry) > slot, home(entry) >= first { take(entry) }
+            slot += 1
+        }
+        return (found, nil)
     }
 
     /// An immutable image of all rows as of now, for readers on other threads.

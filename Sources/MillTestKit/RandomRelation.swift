@@ -100,6 +100,7 @@ package enum RandomValues {
             [
                 decimal(10, 1), decimal(100, 2), decimal(1, 0), decimal(-1, 10), decimal(123_456_789_012_345_678, 4), decimal(0, 5), decimal(0, 0),
                 .decimal(Decimal(.nan)), .decimal(Decimal(.positiveInfinity)), .decimal(Decimal(.negativeInfinity)), decimal(-25, 1),
+                decimal(mostDigits, 0), decimal(mostDigits, 38), decimal(-mostDigits, 19), decimal(-mostDigits, 0),
             ]
         case .varchar: (texts + ["\u{0}", "a\u{0}"]).map { .string($0) }
         case .jsonb: ["{}", "{\"a\": 1, \"b\": [1, 2, 3, null]}", "null", "\"text that is longer than twelve bytes\"", "1.0"].map { .string($0) }
@@ -116,6 +117,9 @@ package enum RandomValues {
         "", "a", "twelve bytes", "thirteen bytes", "thirteen bytet", "žluťoučký kůň", "🦀🦀🦀🦀", String(repeating: "long ", count: 200),
         String(repeating: "long ", count: 199) + "lonG ",
     ]
+
+    /// 38 nines.
+    private static let mostDigits = Decimal.powerOfTen(38) - 1
 
     private static func decimal(_ digits: Int128, _ scale: Int32) -> Scalar { .decimal(Decimal(unscaled: digits, scale: scale)) }
     private static func interval(_ months: Int32, _ days: Int32, _ micros: Int64) -> Scalar {

@@ -10,12 +10,15 @@ enum ReferenceAggregate {
         let all = counted.map { ReferenceExpression.evaluate(argument, $0) }
         if call.function == .singleValue { return all.count == 1 ? all[0] : .null }
         var present = all.filter { !$0.isNull }
-        if call.distinct { present = Array(Set(present)) }
+        if call.distinct {
+            var seen = Set<ReferenceValue>()
+            present = present.filter { seen.insert($0.key).inserted }
+        }
         if call.function == .count { return .integer(Int64(present.count)) }
         guard !present.isEmpty else { return .null }
         switch call.function {
-        case .min: return present.min(by: ReferenceValue.isLess)!  // Not empty.
-        case .max: return present.max(by: ReferenceValue.isLess)!  // Not empty.
+        case .min: return present.min(by: ReferenceValue.precedes)!  // Not empty.
+        case .max: return present.max(by: ReferenceValue.precedes)!  // Not empty.
         case .boolAnd: return .boolean(present.allSatisfy(\.isTrue))
         case .boolOr: return .boolean(present.contains(where: \.isTrue))
         case .sum, .avg: return sum(call, argument.type, present)
@@ -26,11 +29,12 @@ enum ReferenceAggregate {
     private static func sum(_ call: AggregateCall, _ type: SQLType, _ present: [ReferenceValue]) -> ReferenceValue {
         let isAverage = call.function == .avg
         if type.isFloat {
-            let total = exactSum(present.map { value in if case .float(let bits) = value { Double(bitPattern: bits) } else { .nan } })
+            let total = exactSum(present.map { value in if case .float(let bits) = value { Double(bitPattern: bits) } else { .nan } }) + 0
+            // A sum of zeros is 0.0, whatever their signs.
             let result = isAverage ? total / Double(present.count) : total
             return ReferenceValue(call.type == .float32 ? Double(Float(result)) : result)
         }
-        let total = exactDecimal(present)
+        guard let total = exactDecimal(present) else { return .null }
         if call.type == .int64 {
             guard total.scale == 0, let value = Int64(exactly: total.unscaled) else { return .null }
             return .integer(value)
@@ -41,24 +45,21 @@ enum ReferenceAggregate {
         } catch { return .null }
     }
 
-    private static func exactDecimal(_ values: [ReferenceValue]) -> Decimal {
-        var scale: Int32 = 0
+    /// nil: the whole part does not fit.
+    private static func exactDecimal(_ values: [ReferenceValue]) -> Decimal? {
         var specials = Set<Int32>()
-        for value in values {
-            if case .decimal(_, let own) = value { scale = max(scale, own) }
-            if case .specialDecimal(let kind) = value { specials.insert(kind) }
-        }
-        if specials.contains(2) || specials.count > 1 { return Decimal(.nan) }
-        if let special = specials.first { return Decimal(special < 0 ? .negativeInfinity : .positiveInfinity) }
-        var total: Int128 = 0
+        var finite: [ReferenceDecimal] = []
         for value in values {
             switch value {
-            case .integer(let number): total += Int128(number)
-            case .decimal(let digits, let own): total += digits * ReferenceValue.power(scale - own)
+            case .integer(let number): finite.append(ReferenceDecimal(Decimal(number)))
+            case .decimal(let decimal): finite.append(decimal)
+            case .specialDecimal(let kind): specials.insert(kind)
             default: preconditionFailure("sums are over numbers")
             }
         }
-        return Decimal(unscaled: total, scale: scale)
+        if specials.contains(2) || specials.count > 1 { return Decimal(.nan) }
+        if let special = specials.first { return Decimal(special < 0 ? .negativeInfinity : .positiveInfinity) }
+        return ReferenceDecimal.sum(finite).decimal
     }
 
     /// Shewchuk's sum: partial sums that do not overlap, then one rounding. Values stay far from overflow.

@@ -17,7 +17,7 @@ package enum ReferenceExpression {
             let value = evaluate(operand, row)
             return value.isNull ? .null : .boolean(!value.isTrue)
         case .isNull(let operand): return .boolean(evaluate(operand, row).isNull)
-        case .isNotDistinct(let left, let right): return .boolean(evaluate(left, row) == evaluate(right, row))
+        case .isNotDistinct(let left, let right): return .boolean(evaluate(left, row).key == evaluate(right, row).key)
         case .coalesce(let operands, _): return operands.lazy.map { evaluate($0, row) }.first { !$0.isNull } ?? .null
         case .caseWhen(let branches, let otherwise, _):
             for branch in branches where evaluate(branch.condition, row).isTrue { return evaluate(branch.result, row) }
@@ -31,8 +31,8 @@ package enum ReferenceExpression {
         guard !arguments.contains(.null) else { return .null }
         let (left, right) = (arguments[0], arguments[1])
         switch name {
-        case "equal": return .boolean(left == right)
-        case "not_equal": return .boolean(left != right)
+        case "equal": return .boolean(left.key == right.key)
+        case "not_equal": return .boolean(left.key != right.key)
         case "less": return .boolean(ReferenceValue.isLess(left, right))
         case "greater": return .boolean(ReferenceValue.isLess(right, left))
         case "less_or_equal": return .boolean(!ReferenceValue.isLess(right, left))

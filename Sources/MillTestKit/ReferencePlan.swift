@@ -19,6 +19,18 @@ package struct ReferencePlan {
         return results[plan.root.number]
     }
 
+    /// Whether two right evaluations of a plan may look different: which of several equal values stands for a group is open, and
+    /// so is what DISTINCT leaves for a sum.
+    package static func mayLookDifferent(_ plan: StreamPlan) -> Bool {
+        plan.nodes.contains { node in
+            guard case .aggregate(let keys, let calls) = node.operation else { return false }
+            let schema = plan[node.inputs[0]].schema
+            return keys.contains { looksVary(schema[$0].type) } || calls.contains { $0.distinct && looksVary($0.type) }
+        }
+    }
+
+    private static func looksVary(_ type: SQLType) -> Bool { type.isNumeric || type.isFloat || type == .interval }
+
     package static func counts(_ rows: [ReferenceRow]) -> ReferenceCounts {
         rows.reduce(into: [:]) { counts, row in counts[row, default: 0] += 1 }
     }
@@ -48,17 +60,18 @@ package struct ReferencePlan {
 
     // MARK: Order
 
-    /// The keys, then every other column ascending with NULL last, so that the order is total.
+    /// The keys, then every other column ascending with NULL last, then how the values look, so that the order is total.
     private func precedes(_ a: ReferenceRow, _ b: ReferenceRow, _ order: [SortKey]) -> Bool {
         let rest = a.indices.filter { index in !order.contains { $0.column == index } }
         let all = order + rest.map { SortKey(column: $0, descending: false, nullsFirst: false) }
         for key in all {
             let (left, right) = (a[key.column], b[key.column])
-            if left == right { continue }
+            if left.key == right.key { continue }
             if left.isNull { return key.nullsFirst }
             if right.isNull { return !key.nullsFirst }
             return ReferenceValue.isLess(left, right) != key.descending
         }
+        for key in all where a[key.column] != b[key.column] { return ReferenceValue.looksLess(a[key.column], b[key.column]) }
         return false
     }
 
@@ -89,9 +102,9 @@ package struct ReferencePlan {
 
     private func aggregate(_ rows: [ReferenceRow], _ keys: [Int], _ calls: [AggregateCall], _ schema: Schema) -> [ReferenceRow] {
         var groups: [ReferenceRow: [ReferenceRow]] = [:]
-        for row in rows { groups[keys.map { row[$0] }, default: []].append(row) }
+        for row in rows { groups[keys.map { row[$0].key }, default: []].append(row) }
         if keys.isEmpty, groups.isEmpty { groups[[]] = [] }
-        return groups.map { key, rows in key + calls.map { ReferenceAggregate.value($0, rows) } }
+        return groups.values.map { rows in (rows.first.map { first in keys.map { first[$0] } } ?? []) + calls.map { ReferenceAggregate.value($0, rows) } }
     }
 }
 
@@ -107,9 +120,9 @@ private struct Join {
         var rightMatched = Set<Int>()
         // Only spares the comparison of keys: the rows of one key are still all looked at.
         var places: [ReferenceRow: [Int]] = [:]
-        for (index, row) in right.enumerated() { places[rightKeys.map { row[$0] }, default: []].append(index) }
+        for (index, row) in right.enumerated() { places[rightKeys.map { row[$0].key }, default: []].append(index) }
         for row in left {
-            let key = leftKeys.map { row[$0] }
+            let key = leftKeys.map { row[$0].key }
             var isMatched = false
             for place in key.contains(.null) ? [] : places[key] ?? [] {
                 let pair = row + right[place]

@@ -242,6 +242,41 @@ private final class NumberDecoder: Decoder {
         #expect(await record.epoch >= Epoch(0))
     }
 
+    @Test(.timeLimit(.minutes(1))) func ordersAfterTheStopAreAnswered() async throws {
+        let connector = NumberConnector(splits: 1)
+        let conductor = Self.conductor(2, connector)
+        try await conductor.attach(Self.sums(10, byDigit: false))
+        let last = await conductor.wait { $0.epoch > .zero }
+        conductor.stop()
+        await #expect(throws: SQLError.self) { try await conductor.attach(Self.sums(11, byDigit: false)) }
+        #expect(await conductor.snapshots([ObjectID(10)]).tables.isEmpty)
+        #expect(await conductor.onWorkers { $0.here }.results.isEmpty)
+        await #expect(throws: SQLError.self) { try await conductor.inject([]) }
+        #expect(await conductor.wait { _ in false }.epoch >= last.epoch)
+        await conductor.detach([ObjectID(10)])
+        conductor.wake()
+        conductor.stop()
+    }
+
+    @Test(.timeLimit(.minutes(1))) func ordersThatRaceWithTheStopAreAnswered() async throws {
+        for _ in 0..<50 {
+            let conductor = Self.conductor(2, NumberConnector(splits: 1))
+            await withTaskGroup(of: Void.self) { group in
+                for number in 0..<8 {
+                    group.addTask {
+                        switch number % 4 {
+                        case 0: _ = await conductor.wait { _ in false }
+                        case 1: _ = await conductor.snapshots([ObjectID(10)])
+                        case 2: _ = try? await conductor.attach(Self.sums(UInt32(20 + number), byDigit: true))  // 57P01 is an answer.
+                        default: _ = try? await conductor.inject([])  // So it is here.
+                        }
+                    }
+                }
+                group.addTask { conductor.stop() }
+            }
+        }
+    }
+
     @Test(arguments: [1, 4]) func injectedRowsAreThereWhenInjectReturns(workers: Int) async throws {
         let conductor = Self.conductor(workers, NumberConnector(splits: 1))
         var builder = PlanBuilder()
@@ -251,7 +286,7 @@ private final class NumberDecoder: Decoder {
         try await conductor.attach(JobPlan(id: table.id, name: table.name, plan: builder.materialize(input)))
         for number in Int64(1)...20 {
             let change: [(row: [Scalar], weight: Int64)] = [([.int(number)], 1), ([.int(number / 2)], number % 2 == 0 ? -1 : 1)]
-            _ = await conductor.inject([(table: table.id, batches: [RandomRelation.batch(change[...], schema)])])
+            try await conductor.inject([(table: table.id, batches: [RandomRelation.batch(change[...], schema)])])
             let (_, tables) = await conductor.snapshots([table.id])
             let rows = Self.counts(tables[table.id] ?? [], [0])
             #expect(rows[[.integer(number)]] != nil)

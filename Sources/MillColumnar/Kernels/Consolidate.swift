@@ -1,17 +1,17 @@
 /// Sums the weights of equal rows and drops the rows whose sum is zero.
 ///
-/// Used by sinks' outboxes, exchanges of updates and tests: the result is the smallest batch with the same meaning. Rows are
-/// equal when every column is "not distinct from" the other (nulls equal, 1.0 equals 1.00, NaN equals NaN). The output keeps
-/// the order of first appearance and the representation of the first appearance, so it does not depend on hashing.
+/// Used by results of queries, changes of tables and tests: the result is the smallest batch with the same meaning. Rows are the
+/// same by representation (1.0 is not 1.00, but nulls are equal and NaN equals NaN) unless equality by value is asked for, where
+/// the first to appear stands for all. The output keeps the order of first appearance, so it does not depend on hashing.
 ///
 /// Steps: hash all rows of a batch; find or insert each in an open-addressing directory of `tag:32 | entry+1:32`, probing
 /// linearly at a load of at most one half; an entry is (batch, row, weight). Then copy the rows left. O(n) expected.
 package enum Consolidate {
     /// Batches with one row per distinct row of non-zero weight. An input that is already so is returned as it is.
-    package static func consolidate(_ batches: [DeltaBatch]) -> [DeltaBatch] {
+    package static func consolidate(_ batches: [DeltaBatch], by equality: RowEquality = .representation) -> [DeltaBatch] {
         let batches = batches.filter { $0.count > 0 }
         guard let first = batches.first else { return [] }
-        var table = RowTable(batches)
+        var table = RowTable(batches, equality)
         let total = batches.reduce(0) { $0 + $1.count }
         for index in batches.indices { table.add(index) }
         if table.entries.count == total && table.entries.allSatisfy({ $0.weight != 0 }) { return batches }
@@ -38,7 +38,9 @@ package enum Consolidate {
 
 extension DeltaBatch {
     /// `batches` with equal rows summed; see `Consolidate`.
-    package static func consolidate(_ batches: [DeltaBatch]) -> [DeltaBatch] { Consolidate.consolidate(batches) }
+    package static func consolidate(_ batches: [DeltaBatch], by equality: RowEquality = .representation) -> [DeltaBatch] {
+        Consolidate.consolidate(batches, by: equality)
+    }
 }
 
 private struct RowTable: ~Copyable {
@@ -49,13 +51,15 @@ private struct RowTable: ~Copyable {
     }
 
     let batches: [DeltaBatch]
+    let equality: RowEquality
     var entries: [Entry] = []
     private let directory: UnsafeMutablePointer<UInt64>
     private let mask: Int
 
     /// Room for every row to be distinct.
-    init(_ batches: [DeltaBatch]) {
+    init(_ batches: [DeltaBatch], _ equality: RowEquality) {
         self.batches = batches
+        self.equality = equality
         let rows = batches.reduce(0) { $0 + $1.count }
         entries.reserveCapacity(rows)
         var slots = 16
@@ -99,7 +103,9 @@ private struct RowTable: ~Copyable {
     private func isEqual(_ entry: Entry, _ batch: DeltaBatch, _ row: Int) -> Bool {
         let other = batches[Int(entry.batch)]
         let otherRow = Int(entry.row)
-        for index in batch.columns.indices where !batch.columns[index].equals(row, other.columns[index], otherRow) { return false }
+        for index in batch.columns.indices where !batch.columns[index].equals(row, other.columns[index], otherRow, by: equality) {
+            return false
+        }
         return true
     }
 }

@@ -47,7 +47,7 @@ package final class OperatorErrors {
     }
 
     /// Entries kept at most; further ones are counted in `droppedCount`, never silently lost.
-    package static let entriesMax = 100_000
+    package let entriesMax: Int
 
     package private(set) var entries: [Entry: Int64] = [:]
     /// Weight of the entries that did not fit.
@@ -55,7 +55,7 @@ package final class OperatorErrors {
     /// The first error since `takeFirst`, for ad-hoc queries that raise.
     private var first: SQLError?
 
-    package init() {}
+    package init(entriesMax: Int = 100_000) { self.entriesMax = entriesMax }
 
     package func report(_ error: SQLError, operatorName: String, batch: DeltaBatch, row: Int) {
         // A row that does not count, such as one that an aggregate's FILTER leaves out, has no errors.
@@ -71,15 +71,24 @@ package final class OperatorErrors {
             weight: batch.weight(row))
     }
 
+    /// Changes how often an entry is there. What is taken back and is not among the entries was dropped before, as far as anything
+    /// was; only the rest becomes an entry below zero, which an insertion later in the epoch evens out.
     package func add(_ entry: Entry, weight: Int64) {
+        var weight = weight
         if let present = entries[entry] {
-            let sum = present + weight
+            let sum = present &+ weight
             entries[entry] = sum == 0 ? nil : sum
-        } else if entries.count < Self.entriesMax {
-            entries[entry] = weight
-        } else {
-            droppedCount += weight
+            return
         }
+        if weight < 0 {
+            let dropped = min(droppedCount, Int64(clamping: weight.magnitude))
+            droppedCount -= dropped
+            weight += dropped
+        } else if entries.count >= entriesMax {
+            droppedCount &+= weight
+            return
+        }
+        if weight != 0 { entries[entry] = weight }
     }
 
     package func takeFirst() -> SQLError? {

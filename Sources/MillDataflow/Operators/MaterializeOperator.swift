@@ -5,7 +5,7 @@ package import MillState
 /// The root of a view or table: keeps its rows as a multiset, row -> weight, and gives the deltas on to whoever reads them.
 ///
 /// Rows are hashed by the materialize key (a unique key when one is known), so they lie with their key's owner and a look-up
-/// by key is one probe; equality is over all columns, so a retraction and an insertion of one key may come in any order.
+/// by key is one probe; equality is over all columns, by representation, so a retraction and an insertion of one key may come in any order.
 /// Between epochs every stored weight is positive.
 package final class MaterializeOperator: Operator {
     package let table: StateTable
@@ -21,7 +21,7 @@ package final class MaterializeOperator: Operator {
     package static let weightOffset = 0
 
     package init(columns: [SQLType], key: [Int]) {
-        table = StateTable(columns: columns, payloadBytes: 8)
+        table = StateTable(columns: columns, payloadBytes: 8, equality: .representation)
         self.key = key
     }
 

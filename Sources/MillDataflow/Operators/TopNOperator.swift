@@ -35,7 +35,7 @@ package final class TopNOperator: Operator {
             order: order.map { KeyOrder(columns[$0.column], descending: $0.descending, nullsFirst: $0.nullsFirst) } + rest.map { KeyOrder(columns[$0]) })
         self.limit = limit
         self.offset = offset
-        rows = StateTable(columns: columns, payloadBytes: 8)
+        rows = StateTable(columns: columns, payloadBytes: 8, equality: .representation)
         ordered = OrderedTable(payloadBytes: 8)
     }
 
@@ -52,8 +52,7 @@ package final class TopNOperator: Operator {
         var key = KeyBuffer()
         for position in 0..<inserted.count {
             let row = Int(inserted.rows[position])
-            key.removeAll()
-            encoder.encode(keyed, row: row, into: &key)
+            setKey(&key, keyed, row)
             let place = ordered.findOrInsert(key.bytes)
             place.payload.storeBytes(of: UInt64(numbers[row]), as: UInt64.self)
         }
@@ -62,6 +61,13 @@ package final class TopNOperator: Operator {
             weight.pointee &+= batch.weight(row)
             if weight.pointee == 0 { emptied.append(numbers[row]) }
         }
+    }
+
+    /// The order key, then every other column, then what tells representations of one value apart: no two rows share a place.
+    private func setKey(_ key: inout KeyBuffer, _ keyed: [Column], _ row: Int) {
+        key.removeAll()
+        encoder.encode(keyed, row: row, into: &key)
+        for column in keyed { column.appendRepresentation(row: row, to: &key) }
     }
 
     package func closeEpoch(errors: OperatorErrors) {
@@ -107,8 +113,7 @@ package final class TopNOperator: Operator {
         for number in emptied where rows.storedHash(number) != 0 && rows.payload(number).load(as: Int64.self) == 0 {
             var one = number
             let values = rows.gather(rows: &one, count: 1)
-            key.removeAll()
-            encoder.encode(keyColumns.map { values[$0] }, row: 0, into: &key)
+            setKey(&key, keyColumns.map { values[$0] }, 0)
             _ = ordered.remove(key.bytes)
             rows.remove(number)
         }

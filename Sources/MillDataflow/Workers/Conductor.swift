@@ -40,8 +40,8 @@ package final class Conductor: Sendable {
     private enum Order: Sendable {
         case wake
         case epochDone(EpochReport)
-        /// Runs on the conductor's thread between epochs.
-        case between(@Sendable (Conductor) -> Void)
+        /// Runs on the conductor's thread between epochs; `refused` is called in its place once the conductor has stopped.
+        case between(@Sendable (Conductor) -> Void, refused: @Sendable (EpochRecord) -> Void)
         case await(Waiter)
         case stop
     }
@@ -84,7 +84,7 @@ package final class Conductor: Sendable {
     }
 
     /// Ends all threads after the running epoch. Who waits for an epoch then gets the last one, whether or not it is what they
-    /// wait for. Orders that come later are never carried out.
+    /// wait for. Orders that come later are not carried out but answered: see each.
     package func stop() {
         mailbox.send(.stop)
         let threads = threads.withLock { threads in
@@ -96,43 +96,66 @@ package final class Conductor: Sendable {
 
     // MARK: Orders
 
+    /// Hands an order to the conductor's thread, or answers it when that is no more.
+    private func order(_ order: Order) {
+        if !mailbox.send(order) { refuse(order) }
+    }
+
+    /// Answers an order that will not be carried out, so that nobody waits for ever.
+    private func refuse(_ order: Order) {
+        switch order {
+        case .between(_, let refused): refused(published)
+        case .await(let waiter): waiter.resume(published)
+        case .wake, .epochDone, .stop: break
+        }
+    }
+
     /// Runs `body` on every worker's thread between two epochs, and gives the results by worker with the epoch they belong to.
+    /// After `stop` there are no results.
     package func onWorkers<T: Sendable>(_ body: @escaping @Sendable (WorkerCircuit) -> T) async -> (record: EpochRecord, results: [T]) {
         await withCheckedContinuation { continuation in
-            mailbox.send(.between { conductor in continuation.resume(returning: (conductor.published, conductor.gather(body))) })
+            order(
+                .between(
+                    { conductor in continuation.resume(returning: (conductor.published, conductor.gather(body))) },
+                    refused: { continuation.resume(returning: ($0, [])) }))
         }
     }
 
     /// Adds a job on all workers, or on none.
     /// - Returns: the last epoch without it.
+    /// - Throws: 57P01 after `stop`.
     @discardableResult
     package func attach(_ job: JobPlan) async throws(SQLError) -> Epoch {
         let result: Result<Epoch, SQLError> = await withCheckedContinuation { continuation in
-            mailbox.send(
-                .between { conductor in
-                    let results = conductor.gather { circuit -> SQLError? in
-                        do throws(SQLError) {
-                            try circuit.attach(job)
-                            return nil
-                        } catch { return error }
-                    }
-                    if let error = results.compactMap({ $0 }).first {
-                        _ = conductor.gather { $0.detach(job.id) }
-                        continuation.resume(returning: .failure(error))
-                    } else {
-                        conductor.wake()
-                        continuation.resume(returning: .success(conductor.published.epoch))
-                    }
-                })
+            order(
+                .between(
+                    { conductor in continuation.resume(returning: conductor.attachToAll(job)) },
+                    refused: { _ in continuation.resume(returning: .failure(Self.stopped)) }))
         }
         return try result.get()
+    }
+
+    /// On the conductor's thread.
+    private func attachToAll(_ job: JobPlan) -> Result<Epoch, SQLError> {
+        let results = gather { circuit -> SQLError? in
+            do throws(SQLError) {
+                try circuit.attach(job)
+                return nil
+            } catch { return error }
+        }
+        if let error = results.compactMap({ $0 }).first {
+            _ = gather { $0.detach(job.id) }
+            return .failure(error)
+        }
+        wake()
+        return .success(published.epoch)
     }
 
     package func detach(_ ids: [ObjectID]) async {
         _ = await onWorkers { circuit in for id in ids { circuit.detach(id) } }
     }
 
-    /// Images of stored rows, all of one epoch. A view that does not run is missing.
+    /// Images of stored rows, all of one epoch. A view that does not run is missing; after `stop` all are.
     package func snapshots(_ ids: [ObjectID]) async -> (record: EpochRecord, tables: [ObjectID: [TableSnapshot]]) {
         let (record, parts) = await onWorkers { circuit in
             Dictionary(uniqueKeysWithValues: ids.compactMap { id in circuit.materialized(id).map { (id, $0.table.snapshot()) } })
@@ -143,25 +166,35 @@ package final class Conductor: Sendable {
     }
 
     /// Puts rows into tables, all in one epoch; returns when it is published.
-    package func inject(_ rows: [(table: ObjectID, batches: [DeltaBatch])]) async -> EpochRecord {
-        await withCheckedContinuation { continuation in
-            mailbox.send(
-                .between { conductor in
-                    let before = conductor.published.epoch
-                    _ = conductor.gather { circuit in
-                        guard circuit.here.number == 0 else { return }
-                        for (table, batches) in rows { circuit.inject(batches, into: table) }
-                    }
-                    conductor.wake()
-                    conductor.mailbox.send(.await(Waiter(isMet: { $0.epoch > before }, resume: { continuation.resume(returning: $0) })))
-                })
+    /// - Throws: 57P01 when the conductor stops before that: the rows are not there.
+    @discardableResult
+    package func inject(_ rows: [(table: ObjectID, batches: [DeltaBatch])]) async throws(SQLError) -> EpochRecord {
+        let record: EpochRecord? = await withCheckedContinuation { continuation in
+            order(
+                .between(
+                    { conductor in
+                        let before = conductor.published.epoch
+                        _ = conductor.gather { circuit in
+                            guard circuit.here.number == 0 else { return }
+                            for (table, batches) in rows { circuit.inject(batches, into: table) }
+                        }
+                        conductor.wake()
+                        conductor.order(
+                            .await(
+                                Waiter(isMet: { $0.epoch > before }, resume: { continuation.resume(returning: $0.epoch > before ? $0 : nil) })))
+                    },
+                    refused: { _ in continuation.resume(returning: nil) }))
         }
+        guard let record else { throw Self.stopped }
+        return record
     }
 
-    /// Waits for a published epoch that meets a condition; the last one counts.
+    private static let stopped = SQLError(.adminShutdown, "the server is shutting down")
+
+    /// Waits for a published epoch that meets a condition; the last one counts. After `stop` returns the last one at once.
     package func wait(until isMet: @escaping @Sendable (EpochRecord) -> Bool) async -> EpochRecord {
         await withCheckedContinuation { continuation in
-            mailbox.send(.await(Waiter(isMet: isMet, resume: { continuation.resume(returning: $0) })))
+            order(.await(Waiter(isMet: isMet, resume: { continuation.resume(returning: $0) })))
         }
     }
 
@@ -191,15 +224,16 @@ package final class Conductor: Sendable {
             if !hasMore || !pending.isEmpty {
                 let orders = pending.isEmpty ? mailbox.receive() : pending
                 pending = []
-                for order in orders {
+                for (index, order) in orders.enumerated() {
                     switch order {
                     case .wake: hasMore = true
-                    case .between(let work): work(self)
+                    case .between(let work, _): work(self)
                     case .await(let waiter): settle(waiter, &waiters)
                     case .epochDone: preconditionFailure("no worker ends an epoch that is not open")
                     case .stop:
                         for worker in workers { worker.mailbox.send(.stop) }
                         for waiter in waiters { waiter.resume(published) }
+                        for late in orders[(index + 1)...] + mailbox.close() { refuse(late) }
                         return
                     }
                 }

@@ -44,7 +44,7 @@ extension Engine {
             if let query = bound.query {
                 let run = try await queryRun(query, session: session)
                 let rows = try await run.collect()
-                if !rows.isEmpty { _ = await conductor.inject([(object.id, rows)]) }
+                if !rows.isEmpty { try await conductor.inject([(object.id, rows)]) }
             }
             return
         }

@@ -56,7 +56,7 @@ extension Engine {
             let delta = Consolidate.consolidate(await delta(of: rows, in: table))
             if !delta.isEmpty { deltas.append((id, delta)) }
         }
-        if !deltas.isEmpty { _ = await conductor.inject(deltas) }
+        if !deltas.isEmpty { try await conductor.inject(deltas) }
     }
 
     /// Rows already stored under the keys of `rows`.

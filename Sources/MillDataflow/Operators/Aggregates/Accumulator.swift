@@ -72,6 +72,9 @@ final class CountAccumulator: Accumulator {
 }
 
 /// sum and avg over integers, exact in 128 bits. Payload: low, high, count of present values.
+///
+/// 128 bits are enough: values are at most 2^63 in magnitude and a group's weights, each above 0 between epochs, sum to less than
+/// 2^63 (`count` is an Int64), so the sum is at most 2^126. In the middle of an epoch it may wrap around, and come back.
 final class IntegerSumAccumulator: Accumulator {
     let byteCount = 24
     private let result: SumResult
@@ -131,77 +134,21 @@ struct SumResult {
             return
         }
         do throws(SQLError) {
-            // The quotient's digits depend on the dividend's scale, and a running sum's scale tells of rows that are gone:
-            // without trailing zeros the average is that of the rows that are there.
+            // The quotient's digits depend on the dividend's scale: without trailing zeros equal sums have equal averages.
             let value = isAverage ? try Decimal.dividing(sum.normalized, Decimal(count)) : sum
             guard !value.isFinite || value.unscaled.magnitude < Decimal.unscaledLimit.magnitude else {
                 throw SQLError(.numericValueOutOfRange, "value overflows numeric format")
             }
             column.values(Decimal.self)[row] = value
         } catch {
-            errors.append((row, error))
-            column.setNull(row)
-        }
-    }
-}
-
-/// sum and avg over numeric. Payload: unscaled low and high, present count, then Int32 each: scale, NaN, +inf, -inf counts.
-///
-/// The scale only grows: a sum that once held 1.10 keeps two digits after the point, also when that value is taken back.
-final class DecimalSumAccumulator: Accumulator {
-    let byteCount = 40
-    private let result: SumResult
-
-    init(_ result: SumResult) { self.result = result }
-
-    func update(_ groups: GroupRows, values: Column?, weights: UnsafePointer<Int64>?) {
-        guard let values else { return }
-        let decimals = UnsafePointer(values.values(Decimal.self))
-        for index in 0..<groups.count where !values.isNull(index) {
-            let weight = weights?[index] ?? 1
-            let state = groups.pointer(index, UInt64.self)
-            let special = groups.pointer(index, Int32.self, at: 24)
-            state[2] = state[2] &+ UInt64(bitPattern: weight)
-            let value = decimals[index]
-            switch value.kind {
-            case .nan: special[1] &+= Int32(truncatingIfNeeded: weight)
-            case .positiveInfinity: special[2] &+= Int32(truncatingIfNeeded: weight)
-            case .negativeInfinity: special[3] &+= Int32(truncatingIfNeeded: weight)
-            case .finite:
-                var sum = Int128(Int64(bitPattern: state[1])) << 64 | Int128(state[0])
-                var addend = value.unscaled &* Int128(weight)
-                if value.scale > special[0] {
-                    sum = sum &* Decimal.powerOfTen(value.scale - special[0])
-                    special[0] = value.scale
-                } else if value.scale < special[0] {
-                    addend = addend &* Decimal.powerOfTen(special[0] - value.scale)
-                }
-                sum = sum &+ addend
-                state[0] = UInt64(truncatingIfNeeded: sum)
-                state[1] = UInt64(truncatingIfNeeded: sum >> 64)
-            }
+            store(error, in: column, row, &errors)
         }
     }
 
-    func output(_ payloads: [UnsafeMutableRawPointer], offset: Int, errors: inout [(Int, SQLError)]) -> Column {
-        let column = Column(result.type, uninitialized: payloads.count)
-        for (index, payload) in payloads.enumerated() {
-            let state = (payload + offset).assumingMemoryBound(to: UInt64.self)
-            let special = (payload + offset + 24).assumingMemoryBound(to: Int32.self)
-            let sum = Int128(Int64(bitPattern: state[1])) << 64 | Int128(state[0])
-            let value: Decimal =
-                if special[1] != 0 || (special[2] != 0 && special[3] != 0) {
-                    Decimal(.nan)
-                } else if special[2] != 0 {
-                    Decimal(.positiveInfinity)
-                } else if special[3] != 0 {
-                    Decimal(.negativeInfinity)
-                } else {
-                    Decimal(unscaled: sum, scale: special[0])
-                }
-            result.store(value, count: Int64(bitPattern: state[2]), in: column, index, &errors)
-        }
-        return column
+    /// The sum cannot be expressed: NULL and an error.
+    func store(_ error: SQLError, in column: Column, _ row: Int, _ errors: inout [(Int, SQLError)]) {
+        errors.append((row, error))
+        column.setNull(row)
     }
 }
 

@@ -25,7 +25,8 @@ final class DistinctFilter {
     func checkInvariants() -> [String] { table.checkInvariants() }
 
     /// Replaces each row's weight by the change in its value's presence: +1, -1 or 0. NULL values keep weight 0.
-    func apply(_ groups: GroupRows, values: Column, weights: UnsafeMutablePointer<Int64>) {
+    /// - Returns: the values as they were when they were counted: 1.00 may take back what 1.0 has brought.
+    func apply(_ groups: GroupRows, values: Column, weights: UnsafeMutablePointer<Int64>) -> Column {
         let groupColumn = Column(.int64, uninitialized: groups.count)
         for index in 0..<groups.count { groupColumn.values(Int64.self)[index] = Int64(groups.numbers[index]) }
         let columns = [groupColumn, values]
@@ -39,6 +40,7 @@ final class DistinctFilter {
             weights[index] = (after > 0 ? 1 : 0) - (before > 0 ? 1 : 0)
             if after == 0 { emptied.append(rows[index]) }
         }
+        return table.gather(1, rows: rows, count: groups.count)
     }
 
     /// At the end of an epoch, before the numbers of dead groups are free for others.

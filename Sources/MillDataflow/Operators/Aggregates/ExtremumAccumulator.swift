@@ -19,24 +19,23 @@ final class AppendOnlyExtremumAccumulator: Accumulator {
     func update(_ groups: GroupRows, values: Column?, weights: UnsafePointer<Int64>?) {
         guard let values else { return }
         switch type.physical {
-        case .int16: fold(Int16.self, groups, values, weights)
-        case .int32: fold(Int32.self, groups, values, weights)
-        case .int64: fold(Int64.self, groups, values, weights)
-        default:
-            for index in 0..<groups.count where !values.isNull(index) && weights?[index] != 0 {
-                let state = groups.payloads[index] + groups.offset
-                let isFirst = state.load(as: Int64.self) == 0
-                let order = isFirst ? 0 : slot.compare(values, index, state + 8)
-                guard isFirst || (isMax ? order > 0 : order < 0) else { continue }
-                if !isFirst { slot.discard(state + 8) }
-                state.storeBytes(of: 1, as: Int64.self)
-                slot.store(values, index, at: state + 8)
-            }
+        case .bool8: fold(UInt8.self, groups, values, weights) { $0 < $1 }
+        case .int16: fold(Int16.self, groups, values, weights) { $0 < $1 }
+        case .int32: fold(Int32.self, groups, values, weights) { $0 < $1 }
+        case .int64: fold(Int64.self, groups, values, weights) { $0 < $1 }
+        case .float32: fold(Float.self, groups, values, weights) { Float.totalOrder($0, $1) < 0 }
+        case .float64: fold(Double.self, groups, values, weights) { Double.totalOrder($0, $1) < 0 }
+        case .decimal: fold(Decimal.self, groups, values, weights) { Decimal.totalOrder($0, $1) < 0 }
+        case .interval: fold(Interval.self, groups, values, weights) { Interval.totalOrder($0, $1) < 0 }
+        case .string: foldStrings(groups, values, weights)
         }
     }
 
+    /// - Parameter less: an order by value, and by representation among equal values.
     @inline(__always)
-    private func fold<T: FixedWidthInteger>(_: T.Type, _ groups: GroupRows, _ column: Column, _ weights: UnsafePointer<Int64>?) {
+    private func fold<T: BitwiseCopyable>(
+        _: T.Type, _ groups: GroupRows, _ column: Column, _ weights: UnsafePointer<Int64>?, _ less: (T, T) -> Bool
+    ) {
         let values = UnsafePointer(column.values(T.self))
         let validity = column.validity
         let isMax = isMax
@@ -48,9 +47,23 @@ final class AppendOnlyExtremumAccumulator: Accumulator {
             if present.pointee == 0 {
                 present.pointee = 1
                 value.pointee = values[index]
-            } else if isMax ? values[index] > value.pointee : values[index] < value.pointee {
+            } else if isMax ? less(value.pointee, values[index]) : less(values[index], value.pointee) {
                 value.pointee = values[index]
             }
+        }
+    }
+
+    private func foldStrings(_ groups: GroupRows, _ column: Column, _ weights: UnsafePointer<Int64>?) {
+        let values = UnsafePointer(column.values(StringView.self))
+        for index in 0..<groups.count where !column.isNull(index) && weights?[index] != 0 {
+            let state = groups.payloads[index] + groups.offset
+            if state.load(as: Int64.self) != 0 {
+                let order = StringView.compare(values[index], (state + 8).load(as: StringView.self))
+                guard isMax ? order > 0 : order < 0 else { continue }
+                slot.discard(state + 8)
+            }
+            state.storeBytes(of: 1, as: Int64.self)
+            slot.store(column, index, at: state + 8)
         }
     }
 
@@ -97,11 +110,6 @@ final class ValueSlot {
         for place in places { place.storeBytes(of: fresh.view(copying: place.load(as: StringView.self)), as: StringView.self) }
         heap = fresh
         garbageBytes = 0
-    }
-
-    /// Order of a column's value against a stored one.
-    func compare(_ column: Column, _ row: Int, _ stored: UnsafeMutableRawPointer) -> Int {
-        column.compare(row, to: self.column([stored], presentAt: nil, valueAt: 0), 0)
     }
 
     /// The stored values as a column; where the flag at `presentAt` is 0 the value is NULL.

@@ -6,7 +6,8 @@ import MillState
 /// GROUP BY, SELECT DISTINCT and aggregates without groups.
 ///
 /// Weights: a group exists while the weights of its rows sum to more than 0. Per epoch it gives at most one retraction of its
-/// old output row and one insertion of its new one, and nothing when both are equal.
+/// old output row and one insertion of its new one, and nothing when both are equal. Its keys look as in the row that made the
+/// group, for as long as the group lives.
 ///
 /// A group is a row of a `StateTable`: its key columns, then the payload
 /// ```
@@ -145,8 +146,8 @@ package final class HashAggregateOperator: Operator {
             // The argument is only evaluated on rows that count, so that its errors are those of counted rows.
             argumentBatch = DeltaBatch(columns: batch.columns, count: batch.count, weights: effective)
         }
-        let values = call.argument?.evaluate(argumentBatch, errors)
-        if let distinct = call.distinct, let values { distinct.apply(groups, values: values, weights: effective.values) }
+        var values = call.argument?.evaluate(argumentBatch, errors)
+        if let distinct = call.distinct, let given = values { values = distinct.apply(groups, values: given, weights: effective.values) }
         call.accumulator.update(groups, values: values, weights: effective.values)
     }
 
@@ -250,7 +251,7 @@ package final class HashAggregateOperator: Operator {
         var row = 0
         while row < batch.count {
             let isPair = row + 1 < batch.count && numbers[row] == numbers[row + 1]
-            if isPair, batch.columns[keyCount...].allSatisfy({ $0.isIdentical(row, row + 1) }) {
+            if isPair, batch.columns[keyCount...].allSatisfy({ $0.equals(row, $0, row + 1, by: .representation) }) {
                 row += 2
                 continue
             }
@@ -302,21 +303,5 @@ package final class HashAggregateOperator: Operator {
 
     package var stateByteCount: Int {
         table.byteCount + savedCapacity * payloadBytes + calls.reduce(0) { $0 + $1.accumulator.outsideByteCount + ($1.distinct?.byteCount ?? 0) }
-    }
-}
-
-extension Column {
-    /// Whether two values are the same in every byte, so that nothing downstream can tell them apart: 1.0 is not 1.00.
-    fileprivate func isIdentical(_ row: Int, _ other: Int) -> Bool {
-        guard isNull(row) == isNull(other) else { return false }
-        if type.physical == .string { return values(StringView.self)[row] == values(StringView.self)[other] }
-        if type.physical == .decimal {
-            // A decimal's last bytes are padding.
-            let (left, right) = (values(Decimal.self)[row], values(Decimal.self)[other])
-            return left.low == right.low && left.high == right.high && left.scale == right.scale && left.kind == right.kind
-        }
-        let stride = type.physical.stride
-        return UnsafeRawBufferPointer(start: data + row * stride, count: stride)
-            .elementsEqual(UnsafeRawBufferPointer(start: data + other * stride, count: stride))
     }
 }

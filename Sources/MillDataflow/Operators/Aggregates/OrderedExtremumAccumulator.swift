@@ -4,8 +4,9 @@ import MillState
 
 /// min, max and the one value of a scalar subquery, over input that may be taken back.
 ///
-/// All values of all groups are kept in one ordered table by (group's row number, value) with the sum of their weights, so the
-/// next minimum is there when the present one goes: O(log n) per row. Payload: 1 when there is a value, the value as of the last
+/// All values of all groups are kept in one ordered table by (group's row number, value, representation) with the sum of their
+/// weights, so the next minimum is there when the present one goes: O(log n) per row. Of equal values the one with the fewest
+/// digits is the least, so the answer does not tell of the order in which they came. Payload: 1 when there is a value, the value as of the last
 /// `refresh` (24 bytes), and the sum of the weights of all rows, NULL or not.
 final class OrderedExtremumAccumulator: Accumulator {
     enum Kind { case min, max, single }
@@ -46,6 +47,7 @@ final class OrderedExtremumAccumulator: Accumulator {
             guard !column.isNull(index) else { continue }
             setKey(group: groups.numbers[index])
             encoder.encode([column], row: index, into: &key)
+            column.appendRepresentation(row: index, to: &key)
             let (payload, inserted) = values.findOrInsert(key.bytes)
             if inserted { slot.store(column, index, at: payload + 8) }
             let sum = payload.load(as: Int64.self) &+ weight

@@ -39,7 +39,7 @@ final class JoinSide {
     private let isAppendOnly: Bool
 
     init(columns: [SQLType], keyColumns: [Int], isAppendOnly: Bool) {
-        rows = StateTable(columns: columns, payloadBytes: 32, indexed: !isAppendOnly)
+        rows = StateTable(columns: columns, payloadBytes: 32, equality: .representation, indexed: !isAppendOnly)
         keys = StateTable(columns: keyColumns.map { columns[$0] }, payloadBytes: 8)
         self.keyColumns = keyColumns
         self.isAppendOnly = isAppendOnly
