@@ -123,7 +123,7 @@ struct HostileStatements {
         '4713-01-01 BC', '00:00:00', '4713-01-01 BC', '4713-01-01 BC', '-178000000 years', '[]')
         """,
         """
-        INSERT INTO extremes VALUES (true, 0, 0, 0, 0, 1e308, 'NaN', '2024-02-29', '', '2024-02-29', '12:34:56.789', '2024-02-29 12:34:56.789', \
+        INSERT INTO extremes VALUES (true, 0, 0, 0, 0, '1e308', 'NaN', '2024-02-29', '', '2024-02-29', '12:34:56.789', '2024-02-29 12:34:56.789', \
         '2024-02-29 12:34:56.789+14', '1 mon -1 day 00:00:01', '"x"')
         """,
         "CREATE TABLE events (id bigint PRIMARY KEY, player varchar, score integer, bonus boolean, value numeric, ts timestamp)",

@@ -82,6 +82,9 @@ package final class OperatorErrors {
         }
     }
 
+    /// Whether there is something for `takeFirst`.
+    package var hasFirst: Bool { first != nil }
+
     package func takeFirst() -> SQLError? {
         defer { first = nil }
         return first

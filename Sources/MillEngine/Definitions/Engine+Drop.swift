@@ -12,6 +12,11 @@ extension Engine {
         var removed: [CatalogObject] = []
         for name in statement.names { removed += try drop(statement, name, in: &changed, &notices) }
         catalog = changed
+        await retire(removed)
+    }
+
+    /// Ends what ran for objects that the catalog no longer has.
+    func retire(_ removed: [CatalogObject]) async {
         // Dependents come first in the list, and leave the circuit first.
         await conductor.detach(removed.filter { $0.kind == .materializedView || $0.kind == .table }.map(\.id))
         for object in removed {

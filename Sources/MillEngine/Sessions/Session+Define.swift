@@ -77,7 +77,7 @@ extension Session {
         guard !arguments.isEmpty else { return [] }
         let casts = zip(arguments, types).map { "CAST(\($0.description) AS \($1.name))" }.joined(separator: ", ")
         guard case .query(let query) = try Parser.parseStatement("SELECT \(casts)") else { return [] }
-        let batches = try await engine.queryRun(try await bind(query, []), session: context).collect()
+        let batches = try await engine.queryRun(try await bind(query, []), session: context).collect(context.cancellation)
         guard let batch = batches.first else { return [] }
         return batch.columns.map { $0.scalar(0) }
     }

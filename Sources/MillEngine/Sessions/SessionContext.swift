@@ -14,16 +14,18 @@ package struct SessionContext: Sendable {
     package var uncommitted: [ObjectID: [DeltaBatch]]
     /// What SHOW ALL gives, for `pg_settings` and `current_setting`.
     package var settings: [SystemSetting]
+    package var cancellation: StatementCancellation
 
     package init(
         userName: String, databaseName: String, raisesErrors: Bool = true, uncommitted: [ObjectID: [DeltaBatch]] = [:],
-        settings: [SystemSetting] = []
+        settings: [SystemSetting] = [], cancellation: StatementCancellation = StatementCancellation()
     ) {
         self.userName = userName
         self.databaseName = databaseName
         self.raisesErrors = raisesErrors
         self.uncommitted = uncommitted
         self.settings = settings
+        self.cancellation = cancellation
     }
 
     /// What system relations and catalog functions show of a state of the catalog.
