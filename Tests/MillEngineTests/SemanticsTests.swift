@@ -62,8 +62,8 @@ import Darwin
                 compared += 1
                 rows += expected.values.reduce(0, +)
                 guard found == expected else {
-                    let missing = expected.filter { found[$0.key] != $0.value }.prefix(3)
-                    let extra = found.filter { expected[$0.key] != $0.value }.prefix(3)
+                    let missing = Array(expected.filter { found[$0.key] != $0.value }.prefix(3))
+                    let extra = Array(found.filter { expected[$0.key] != $0.value }.prefix(3))
                     Issue.record("seed \(seed), \(workerCount) workers: the query has \(missing), the view \(extra)\n\(view.query)")
                     continue
                 }
