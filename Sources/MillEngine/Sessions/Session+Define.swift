@@ -41,6 +41,11 @@ extension Session {
     func executePrepared(_ statement: PreparedStatement, span: SourceSpan) async throws(SQLError) -> Outcome {
         switch statement {
         case .prepare(let name, _, let inner):
+            switch inner {
+            case .query, .insert, .update, .delete: break
+            // A prepared EXECUTE could run itself.
+            default: throw SQLError(.syntaxError, "only SELECT, INSERT, UPDATE and DELETE can be prepared", at: name.span.source)
+            }
             let isNew = state.withLock { state in
                 guard state.prepared[name.name] == nil else { return false }
                 state.prepared[name.name] = inner
