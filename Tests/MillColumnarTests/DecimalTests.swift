@@ -30,6 +30,13 @@ struct DecimalTests {
         #expect(text(result) == expected)
     }
 
+    @Test func aSumThatNeedsMoreThan128BitsIsRefused() throws {
+        let most = try decimal(String(repeating: "9", count: 38))
+        #expect(throws: SQLError.self) { try Decimal.adding(most, most) }
+        #expect(throws: SQLError.self) { try Decimal.subtracting(most.negated, most) }
+        #expect(text(try Decimal.adding(most, most.negated)) == "0")
+    }
+
     @Test func whatDoesNotFitIsRoundedBehindThePointAndRefusedBeforeIt() throws {
         let large = try decimal("99999999999999999999999999999999999999")
         #expect(throws: SQLError.self) { try Decimal.adding(large, Decimal(1)) }

@@ -10,11 +10,32 @@ final class EngineWorld: Sendable {
     struct Answer: Sendable {
         var tag: String
         var schema: Schema?
-        /// Text of every value, nil for NULL; a row of weight n comes n times.
-        var rows: [[String?]] = []
+        var batches: [DeltaBatch] = []
 
-        /// The rows without their order.
-        var multiset: [[String?]: Int] { rows.reduce(into: [:]) { $0[$1, default: 0] += 1 } }
+        /// Text of every value, nil for NULL; a row of weight n comes n times.
+        var rows: [[String?]] { rows { $0.text($1) } }
+
+        /// The rows without their order, values as SQL compares them: 1.0 is 1.00 and a day is 24 hours.
+        var multiset: [String: Int] {
+            let keys = rows { column, row -> String? in
+                switch column.scalar(row) {
+                case .interval(let interval): "\(interval.comparable) microseconds"
+                case .decimal(let number) where number.kind == .finite: "\(Decimal(unscaled: number.normalized.unscaled, scale: number.normalized.scale))"
+                case .float(let number) where number == 0: "0"
+                default: column.text(row)
+                }
+            }
+            return keys.reduce(into: [:]) { $0["(" + $1.map { $0 ?? "NULL" }.joined(separator: ", ") + ")", default: 0] += 1 }
+        }
+
+        private func rows(_ value: (Column, Int) -> String?) -> [[String?]] {
+            batches.flatMap { batch in
+                (0..<batch.count).flatMap { row in
+                    [[String?]](
+                        repeating: batch.columns.map { value($0, row) }, count: Int(clamping: min(max(batch.weight(row), 0), 10_000)))
+                }
+            }
+        }
     }
 
     let files = MemoryFileSystem()
@@ -64,22 +85,21 @@ final class EngineWorld: Sendable {
             case .done(let tag): answer.tag = tag
             case .table(let batches, let verb):
                 answer.tag = verb
-                for batch in batches { answer.rows += Self.rows(of: batch) }
+                answer.batches = batches
             case .rows(let channel, let verb):
                 answer.tag = verb
-                while let batch = try await channel.next() { if answer.rows.count < 200_000 { answer.rows += Self.rows(of: batch) } }
+                var count = 0
+                while let batch = try await channel.next() {
+                    count += batch.count
+                    // More is for nobody to look at.
+                    if count < 200_000 { answer.batches.append(batch) }
+                }
             }
             try await session.settle()
             return answer
         } catch {
             session.statementFailed()
             throw error
-        }
-    }
-
-    private static func rows(of batch: DeltaBatch) -> [[String?]] {
-        (0..<batch.count).flatMap { row in
-            [[String?]](repeating: batch.columns.map { $0.text(row) }, count: Int(clamping: min(max(batch.weight(row), 0), 10_000)))
         }
     }
 }

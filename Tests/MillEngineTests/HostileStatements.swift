@@ -123,7 +123,7 @@ struct HostileStatements {
         '4713-01-01 BC', '00:00:00', '4713-01-01 BC', '4713-01-01 BC', '-178000000 years', '[]')
         """,
         """
-        INSERT INTO extremes VALUES (true, 0, 0, 0, 0, 1e308, 'NaN', '2024-02-29', '', '2024-02-29', '12:34:56.789', '2024-02-29 12:34:56.789', \
+        INSERT INTO extremes VALUES (true, 0, 0, 0, 0, '1e308', 'NaN', '2024-02-29', '', '2024-02-29', '12:34:56.789', '2024-02-29 12:34:56.789', \
         '2024-02-29 12:34:56.789+14', '1 mon -1 day 00:00:01', '"x"')
         """,
         "CREATE TABLE events (id bigint PRIMARY KEY, player varchar, score integer, bonus boolean, value numeric, ts timestamp)",
@@ -140,6 +140,8 @@ struct HostileStatements {
         "CREATE SOURCE readings (id bigint, player varchar, score integer, bonus boolean, value numeric, ts timestamp) WITH (connector = 'file', path = '/in')",
         "CREATE MATERIALIZED VIEW totals AS SELECT player, count(*) AS level, sum(score) AS rating FROM events GROUP BY player",
         "CREATE VIEW named AS SELECT p.name, e.score FROM players p JOIN events e ON e.player = p.name",
+        "CREATE TABLE bid (auction bigint, bidder bigint, price bigint, channel varchar, url varchar, date_time timestamp, extra varchar)",
+        "INSERT INTO bid VALUES (1, 2, 3, 'web', 'u', '2024-01-01 00:00:01', ''), (1, 3, 9223372036854775807, NULL, NULL, '2024-01-01 00:00:11', NULL)",
     ]
 
     static let readings = """
@@ -169,6 +171,27 @@ struct HostileStatements {
     ]
 
     static let definitions = [
+        """
+        CREATE MATERIALIZED VIEW hot AS WITH counts AS (SELECT auction, count(*) AS num, window_start FROM HOP(bid, date_time, INTERVAL '2' SECOND, \
+        INTERVAL '10' SECOND) GROUP BY auction, window_start) SELECT x.auction, x.num FROM counts x JOIN (SELECT max(num) AS maxn, window_start \
+        FROM counts GROUP BY window_start) y ON x.window_start = y.window_start AND x.num >= y.maxn
+        """,
+        """
+        SELECT b.auction, b.price, b.bidder, b.date_time, b.extra FROM bid b JOIN (SELECT max(price) AS maxprice, window_end \
+        FROM TUMBLE(bid, date_time, INTERVAL '10' SECOND) GROUP BY window_end) m ON b.price = m.maxprice \
+        WHERE b.date_time BETWEEN m.window_end - INTERVAL '10' SECOND AND m.window_end
+        """,
+        "SELECT auction, bidder, 0.908 * price AS price, date_time, extra FROM bid WHERE mod(auction, 123) = 0",
+        "DROP MATERIALIZED VIEW hot",
+        """
+        CREATE SOURCE IF NOT EXISTS balloon_game_events (player string, balloon_color string, score integer, page_id integer, \
+        favorite_color_bonus boolean, event_ts timestamptz) WITH (connector='file', path='/in', topic='balloon-game', scan.startup.mode='latest') \
+        FORMAT PLAIN ENCODE JSON
+        """,
+        """
+        CREATE MATERIALIZED VIEW IF NOT EXISTS mv_leaderboard AS SELECT player, sum(score) as total_score, count(case when bonus = true then 1 end) \
+        as bonus_hits, max(ts) as event_ts FROM events GROUP BY player
+        """,
         "CREATE MATERIALIZED VIEW w1 AS SELECT score, count(*) AS c, min(value), max(ts) FROM events GROUP BY score",
         "CREATE MATERIALIZED VIEW w2 AS SELECT * FROM totals ORDER BY level DESC LIMIT 2",
         "CREATE MATERIALIZED VIEW w3 AS SELECT window_start, count(*) FROM TUMBLE(events, ts, INTERVAL '1' MINUTE) GROUP BY window_start",

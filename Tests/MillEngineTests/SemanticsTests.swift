@@ -62,8 +62,8 @@ import Darwin
                 compared += 1
                 rows += expected.values.reduce(0, +)
                 guard found == expected else {
-                    let missing = expected.filter { found[$0.key] != $0.value }.prefix(3)
-                    let extra = found.filter { expected[$0.key] != $0.value }.prefix(3)
+                    let missing = Array(expected.filter { found[$0.key] != $0.value }.prefix(3))
+                    let extra = Array(found.filter { expected[$0.key] != $0.value }.prefix(3))
                     Issue.record("seed \(seed), \(workerCount) workers: the query has \(missing), the view \(extra)\n\(view.query)")
                     continue
                 }
@@ -99,7 +99,7 @@ import Darwin
                 let time = pick(["NULL", "'2024-01-01 00:00:00'", "'2024-01-01 00:00:59.5'", "'2024-01-02 03:00:00'", "'1999-12-31 23:59:59'"])
                 return "(\(random.below(12)), \(pick(texts)), \(pick(numbers)), \(pick(["NULL", "true", "false"])), \(value), \(time))"
             }
-            let rating = pick(["NULL", "0", "1.5", "'NaN'", "'Infinity'", "'-Infinity'", "1e300", "-0.1"])
+            let rating = pick(["NULL", "0", "1.5", "'NaN'", "'Infinity'", "'-Infinity'", "'1e300'", "-0.1"])
             let born = pick(["NULL", "'2024-02-29'", "'2024-01-15'", "'1970-01-01'"])
             let played = pick(["NULL", "'1 hour'", "'1 day'", "'24 hours'", "'1 month'", "'30 days'", "'-1 second'"])
             return "(\(pick(texts)), \(rating), \(born), \(pick(numbers)), \(played))"

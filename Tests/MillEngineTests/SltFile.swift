@@ -89,7 +89,7 @@ struct SltFile {
             guard let lines = expectations[record.line] else { continue }
             let head = record.line + record.text.count
             result += self.lines[next..<head]
-            if !lines.isEmpty { result += ["----"] + lines }
+            if case .query = record.kind { result += ["----"] + lines } else if !lines.isEmpty { result += ["----"] + lines }
             next = head + (record.expected.map { $0.count + 1 } ?? 0)
         }
         return (result + self.lines[next...]).joined(separator: "\n")

@@ -20,6 +20,8 @@ extension Binder {
     private func number(_ text: String, at span: SourceSpan) throws(SQLError) -> BoundExpression {
         if let value = Int64(text) { return .literal(.int(value), Int32(exactly: value) != nil ? .int32 : .int64) }
         guard let value = Binder.decimal(text) else {
+            // PostgreSQL's numeric holds it; here a float does, which is what one writes so for.
+            if text.lowercased().contains("e"), let float = Double(text), float.isFinite, float != 0 { return .literal(.float(float), .float64) }
             throw SQLError(.numericValueOutOfRange, "value \"\(text)\" is out of range for type numeric", hint: "A numeric has at most 38 digits.", at: span)
         }
         return .literal(.decimal(value), .numeric)

@@ -49,9 +49,9 @@ extension Decimal {
             return b
         }
         if a.scale == b.scale {
-            // Both are below 10^38, so the sum is within 128 bits.
-            let sum = a.unscaled + b.unscaled
-            if sum.magnitude < unscaledLimit.magnitude { return Decimal(unscaled: sum, scale: a.scale) }
+            // Twice 10^38 is more than 128 bits hold.
+            let (sum, overflow) = a.unscaled.addingReportingOverflow(b.unscaled)
+            if !overflow, sum.magnitude < unscaledLimit.magnitude { return Decimal(unscaled: sum, scale: a.scale) }
         }
         return try addingScaled(a, b)
     }
@@ -61,8 +61,8 @@ extension Decimal {
         var scale = max(a.scale, b.scale)
         while scale >= 0 {
             if let left = a.unscaled(at: scale), let right = b.unscaled(at: scale) {
-                let sum = left + right
-                if sum.magnitude < unscaledLimit.magnitude { return Decimal(unscaled: sum, scale: scale) }
+                let (sum, overflow) = left.addingReportingOverflow(right)
+                if !overflow, sum.magnitude < unscaledLimit.magnitude { return Decimal(unscaled: sum, scale: scale) }
             }
             scale -= 1
         }
@@ -149,9 +149,10 @@ extension Decimal {
             let step = min(digits, 19)
             let power = powerOfTen(Int32(step)).magnitude
             let part = b.dividingFullWidth(remainder.multipliedFullWidth(by: power))
-            let (shifted, overflow) = quotient.multipliedReportingOverflow(by: power)
-            if overflow { return nil }
-            quotient = shifted + part.quotient
+            let (shifted, isTooLarge) = quotient.multipliedReportingOverflow(by: power)
+            let (sum, overflow) = shifted.addingReportingOverflow(part.quotient)
+            if isTooLarge || overflow { return nil }
+            quotient = sum
             remainder = part.remainder
             if quotient >= unscaledLimit.magnitude { return nil }
             digits -= step

@@ -13,6 +13,8 @@ package final class CircuitNode {
     package private(set) var inputCount: Int
     private var openInputs: Int
     package private(set) var isClosed = false
+    /// Says when nobody wants the output any more; then the operator is not asked for the rest. nil in jobs, which run on for ever.
+    package var isAbandoned: (() -> Bool)?
     /// Rows given out since the start, for SHOW JOBS.
     package private(set) var rowsOut: Int64 = 0
 
@@ -46,6 +48,7 @@ package final class CircuitNode {
             guard batch.count > 0 else { continue }
             rowsOut += Int64(batch.count)
             for consumer in consumers { consumer.node.accept(batch, input: consumer.input) }
+            if let isAbandoned, isAbandoned() { return }
         }
     }
 

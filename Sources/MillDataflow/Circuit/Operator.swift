@@ -91,6 +91,9 @@ package final class OperatorErrors {
         if weight != 0 { entries[entry] = weight }
     }
 
+    /// Whether there is something for `takeFirst`.
+    package var hasFirst: Bool { first != nil }
+
     package func takeFirst() -> SQLError? {
         defer { first = nil }
         return first

@@ -153,6 +153,7 @@ package final class Conductor: Sendable {
 
     package func detach(_ ids: [ObjectID]) async {
         _ = await onWorkers { circuit in for id in ids { circuit.detach(id) } }
+        wake()  // Who waits for one of them to catch up learns that it is gone.
     }
 
     /// Images of stored rows, all of one epoch. A view that does not run is missing; after `stop` all are.

@@ -15,7 +15,7 @@ extension Engine {
         await retire(removed)
     }
 
-    /// Ends the jobs and forgets the state of objects that have left the catalog.
+    /// Ends what ran for objects that the catalog no longer has.
     func retire(_ removed: [CatalogObject]) async {
         // Dependents come first in the list, and leave the circuit first.
         await conductor.detach(removed.filter { $0.kind == .materializedView || $0.kind == .table }.map(\.id))
@@ -39,7 +39,16 @@ extension Engine {
             return []
         }
         do throws(SQLError) {
-            return try catalog.drop(kind, schema: schema, name: name.last.name, cascade: statement.cascade)
+            let removed = try catalog.drop(kind, schema: schema, name: name.last.name, cascade: statement.cascade)
+            // The object itself is the last.
+            let others = removed.dropLast().map { "drop cascades to \($0.kind.rawValue) \($0.name)" }
+            if let first = others.first {
+                notices.append(
+                    others.count == 1
+                        ? SQLError(.successfulCompletion, first)
+                        : SQLError(.successfulCompletion, "drop cascades to \(others.count) other objects", detail: others.reversed().joined(separator: "\n")))
+            }
+            return removed
         } catch {
             throw error.located(at: name.span.source)
         }

@@ -18,7 +18,7 @@ extension Engine {
     /// Evaluates an INSERT's rows against the newest state and the session's own uncommitted writes.
     /// - Throws: 23502 for a missing value.
     package func rows(of insert: BoundInsert, session: SessionContext) async throws(SQLError) -> InsertedRows {
-        let rows = try await queryRun(insert.query, session: session).collect()
+        let rows = try await queryRun(insert.query, session: session).collect(session.cancellation)
         for batch in rows {
             for index in insert.notNullColumns {
                 for row in 0..<batch.count where batch.columns[index].isNull(row) {

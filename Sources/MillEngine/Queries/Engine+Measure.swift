@@ -63,7 +63,7 @@ extension Session {
     package func rows(_ text: String) async throws(SQLError) -> [DeltaBatch] {
         let statements = try Session.parse(text)
         guard case .query(let query)? = statements.first?.statement else { throw SQLError(.syntaxError, "only a SELECT has rows") }
-        return try await engine.queryRun(try await bind(query, []), session: context).collect()
+        return try await engine.queryRun(try await bind(query, []), session: context).collect(context.cancellation)
     }
 
     /// Runs statements to their end; rows are dropped.

@@ -62,8 +62,9 @@ package struct QueryRun: Sendable {
     }
 
     /// All rows at once, for statements that use a query's result.
-    package func collect() async throws(SQLError) -> [DeltaBatch] {
+    package func collect(_ cancellation: StatementCancellation) async throws(SQLError) -> [DeltaBatch] {
         let channel = start()
+        cancellation.onCancel { channel.cancel() }
         var batches: [DeltaBatch] = []
         while let batch = try await channel.next() { batches.append(batch) }
         return batches
@@ -108,7 +109,12 @@ private final class QueryCircuit: RenderInputs {
 
     func run() throws(SQLError) {
         let rendered = try RenderedJob(JobPlan(id: ObjectID(0), name: "query", plan: query.plan), inputs: self)
-        for node in rendered.nodes { node.openEpoch() }
+        for node in rendered.nodes {
+            node.openEpoch()
+            node.isAbandoned = { [query, result, errors = rendered.errors] in
+                result.isDone || result.isCancelled || (query.raisesErrors && errors.hasFirst)
+            }
+        }
         let sink = CircuitNode(name: "rows", job: ObjectID(0), operation: result, errors: rendered.errors, inputCount: 1)
         rendered.root.connect(to: sink, input: 0)
         for (node, feed) in feeds where !result.isDone {
@@ -183,8 +189,7 @@ private final class ResultCollector: Operator {
     }
 
     var isCancelled: Bool { channel.isCancelled }
-
-    func onCancel(_ wakeUp: @escaping @Sendable () -> Void) { channel.onCancel(wakeUp) }
+    func onCancel(_ wake: @escaping @Sendable () -> Void) { channel.onCancel(wake) }
 
     func push(_ batch: DeltaBatch, input: Int, errors: OperatorErrors) {
         if streams { give(batch) } else { collected.append(batch) }

@@ -15,7 +15,8 @@ package final class RowChannel: Sendable {
         var failure: SQLError?
         var isCancelled = false
         var reader: CheckedContinuation<DeltaBatch?, any Error>?
-        var onCancel: (@Sendable () -> Void)?
+        /// Wakes the thread where it waits for input.
+        var wake: (@Sendable () -> Void)?
         /// The thread waits for room.
         var senderWaits = false
     }
@@ -59,16 +60,13 @@ package final class RowChannel: Sendable {
         }
     }
 
-    var isCancelled: Bool { state.withLock { $0.isCancelled } }
-
-    /// How to wake the thread when it waits for something else than room.
-    func onCancel(_ wakeUp: @escaping @Sendable () -> Void) {
-        let isLate = state.withLock { state in
-            state.onCancel = wakeUp
-            return state.isCancelled
-        }
-        if isLate { wakeUp() }
+    /// Replaces what a cancel wakes; called at once after one.
+    func onCancel(_ wake: @escaping @Sendable () -> Void) {
+        state.withLock { $0.wake = wake }
+        if isCancelled { wake() }
     }
+
+    var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
     /// The next batch, nil at the end.
     package func next() async throws(SQLError) -> DeltaBatch? {
@@ -104,7 +102,7 @@ package final class RowChannel: Sendable {
 
     /// Nobody will read on; a waiting reader gets 57014.
     package func cancel() {
-        let wakeUp = state.withLock { state in
+        let wake = state.withLock { state in
             state.isCancelled = true
             state.batches.removeAll()
             state.reader?.resume(throwing: SQLError(.queryCanceled, "canceling statement due to user request"))
@@ -113,8 +111,8 @@ package final class RowChannel: Sendable {
                 state.senderWaits = false
                 room.signal()
             }
-            return state.onCancel
+            return state.wake
         }
-        wakeUp?()
+        wake?()
     }
 }

@@ -41,6 +41,11 @@ extension Session {
     func executePrepared(_ statement: PreparedStatement, span: SourceSpan) async throws(SQLError) -> Outcome {
         switch statement {
         case .prepare(let name, _, let inner):
+            switch inner {
+            case .query, .insert, .update, .delete: break
+            // A prepared EXECUTE could run itself.
+            default: throw SQLError(.syntaxError, "only SELECT, INSERT, UPDATE and DELETE can be prepared", at: name.span.source)
+            }
             let isNew = state.withLock { state in
                 guard state.prepared[name.name] == nil else { return false }
                 state.prepared[name.name] = inner
@@ -77,7 +82,7 @@ extension Session {
         guard !arguments.isEmpty else { return [] }
         let casts = zip(arguments, types).map { "CAST(\($0.description) AS \($1.name))" }.joined(separator: ", ")
         guard case .query(let query) = try Parser.parseStatement("SELECT \(casts)") else { return [] }
-        let batches = try await engine.queryRun(try await bind(query, []), session: context).collect()
+        let batches = try await engine.queryRun(try await bind(query, []), session: context).collect(context.cancellation)
         guard let batch = batches.first else { return [] }
         return batch.columns.map { $0.scalar(0) }
     }

@@ -26,8 +26,8 @@ package final class Session: Sendable {
         /// Inserted rows that are not committed, by table, in order.
         var writes: [ObjectID: [DeltaBatch]] = [:]
         var messages: [Message] = []
-        var running: RowChannel?
-        var cancellation = CancellationHook()
+        /// Of the statement that runs, or ran last.
+        var cancellation = StatementCancellation()
         var prepared: [String: Statement] = [:]
     }
 
@@ -60,17 +60,13 @@ package final class Session: Sendable {
     func notice(_ notice: SQLError) { state.withLock { $0.messages.append(.notice(notice)) } }
 
     /// Ends what runs now with 57014.
-    package func cancel() {
-        let (running, cancellation) = state.withLock { ($0.running, $0.cancellation) }
-        running?.cancel()
-        cancellation.cancel()
-    }
+    package func cancel() { state.withLock { $0.cancellation }.cancel() }
 
     var context: SessionContext {
         state.withLock { state in
             SessionContext(
                 userName: userName, databaseName: databaseName, raisesErrors: state.settings["on_error"] != "null", uncommitted: state.writes,
-                settings: state.settings.all.map { SystemSetting($0.name, $0.value) })
+                settings: state.settings.all.map { SystemSetting($0.name, $0.value) }, cancellation: state.cancellation)
         }
     }
 
@@ -127,7 +123,7 @@ package final class Session: Sendable {
     /// - Parameter parameters: of the prepared types, one each.
     package func execute(_ prepared: Prepared, parameters: [Scalar]) async throws(SQLError) -> Outcome {
         try refuseInFailedBlock(prepared.statement.statement)
-        state.withLock { $0.cancellation = CancellationHook() }
+        state.withLock { $0.cancellation = StatementCancellation() }
         let values = zip(parameters, prepared.parameterTypes).map { BoundExpression.literal($0, $1) }
         switch prepared.statement.statement {
         case .query(let query): return .rows(try await select(query, values), verb: "SELECT")
@@ -138,10 +134,10 @@ package final class Session: Sendable {
         case .explain(let statement): return try await explain(statement)
         case .prepared(let statement): return try await executePrepared(statement, span: prepared.statement.span)
         case .flush:
-            try await engine.flush(context.cancellation)
+            try await engine.flush(session: context)
             return .done(tag: "FLUSH")
         case .wait:
-            try await engine.flush(context.cancellation)
+            try await engine.flush(session: context)
             return .done(tag: "WAIT")
         default: return try await define(prepared.statement)
         }
@@ -177,7 +173,7 @@ package final class Session: Sendable {
 
     private func started(_ run: QueryRun) -> RowChannel {
         let channel = run.start()
-        state.withLock { $0.running = channel }
+        state.withLock { $0.cancellation }.onCancel { channel.cancel() }
         return channel
     }
 

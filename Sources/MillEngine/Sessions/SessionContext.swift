@@ -14,12 +14,11 @@ package struct SessionContext: Sendable {
     package var uncommitted: [ObjectID: [DeltaBatch]]
     /// What SHOW ALL gives, for `pg_settings` and `current_setting`.
     package var settings: [SystemSetting]
-    /// Cancels the running statement.
-    package var cancellation: CancellationHook
+    package var cancellation: StatementCancellation
 
     package init(
         userName: String, databaseName: String, raisesErrors: Bool = true, uncommitted: [ObjectID: [DeltaBatch]] = [:],
-        settings: [SystemSetting] = [], cancellation: CancellationHook = CancellationHook()
+        settings: [SystemSetting] = [], cancellation: StatementCancellation = StatementCancellation()
     ) {
         self.userName = userName
         self.databaseName = databaseName

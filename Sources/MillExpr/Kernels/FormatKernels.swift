@@ -46,39 +46,45 @@ struct TimestampFormat {
         "HH24", "HH12", "MONTH", "Month", "month", "YYYY", "IYYY", "Y,YYY", "A.M.", "P.M.", "a.m.", "p.m.", "SSSS", "YYY", "DAY", "Day", "day", "MON", "Mon", "mon", "DDD",
         "IDDD", "TZH", "TZM", "FF3", "FF6", "HH", "MI", "SS", "MS", "US", "AM", "PM", "am", "pm", "YY", "MM", "DD", "DY", "Dy", "dy", "ID", "IW", "WW", "CC", "TZ", "tz", "OF", "Q", "D", "W",
         "Y", "J",
-    ].sorted { $0.utf8.count > $1.utf8.count }
+    ].sorted { $0.utf8.count > $1.utf8.count }.map { (name: $0, bytes: Array($0.utf8)) }
 
     init(_ pattern: String, isZoned: Bool) {
         self.isZoned = isZoned
-        var rest = Substring(pattern)
+        var rest = Array(pattern.utf8)[...]
         var pieces: [Piece] = []
+        var plain: [UInt8] = []
         var fill = true
+        func endText() {
+            if !plain.isEmpty { pieces.append(.text(String(decoding: plain, as: UTF8.self))) }
+            plain = []
+        }
         while let first = rest.first {
-            if first == "\"" {
-                rest = rest.dropFirst()
-                let quoted = rest.prefix { $0 != "\"" }
-                pieces.append(.text(String(quoted)))
-                rest = rest.dropFirst(quoted.count + 1)
+            if first == UInt8(ascii: "\"") {
+                let quoted = rest.dropFirst().prefix { $0 != UInt8(ascii: "\"") }
+                plain += quoted
+                rest = rest.dropFirst(quoted.count + 2)
                 continue
             }
-            if rest.hasPrefix("FM") {
+            if rest.starts(with: "FM".utf8) {
                 fill = false
                 rest = rest.dropFirst(2)
                 continue
             }
             // Numeric and zone patterns are known in lower case too.
-            let upper = rest.prefix(6).uppercased()
-            if let name = Self.names.first(where: { rest.hasPrefix($0) }) ?? Self.names.first(where: { upper.hasPrefix($0) }) {
-                rest = rest.dropFirst(name.count)
-                let ordinal = rest.hasPrefix("th") || rest.hasPrefix("TH")
+            let upper = rest.prefix(6).map { (97...122).contains($0) ? $0 - 32 : $0 }
+            if let (name, bytes) = Self.names.first(where: { rest.starts(with: $0.bytes) }) ?? Self.names.first(where: { upper.starts(with: $0.bytes) }) {
+                rest = rest.dropFirst(bytes.count)
+                let ordinal = rest.starts(with: "th".utf8) || rest.starts(with: "TH".utf8)
                 if ordinal { rest = rest.dropFirst(2) }
+                endText()
                 pieces.append(.field(name, fill: fill, ordinal: ordinal))
                 fill = true
             } else {
-                pieces.append(.text(String(first)))
+                plain.append(first)
                 rest = rest.dropFirst()
             }
         }
+        endText()
         self.pieces = pieces
     }
 

@@ -7,8 +7,8 @@ import Glibc
 import Darwin
 #endif
 
-/// A POSIX extended regular expression of the C library, which matches without backtracking unless the pattern has back
-/// references.
+/// A POSIX extended regular expression of the C library, which matches without backtracking as long as the pattern has no back
+/// references: those are refused, because nothing bounds their time.
 ///
 /// PostgreSQL's class shorthands (`\d \w \s` and their negations), word edges and non-capturing groups are translated;
 /// lazy quantifiers and look-around do not exist here and are refused. Compiled and used by one thread, in a UTF-8 locale
@@ -28,6 +28,7 @@ final class RegularExpression {
         }
         let (text, groups) = try Self.translated(source)
         self.groups = groups
+        try PatternSize.check(text)
         let code = Self.inUTF8 { regcomp(&compiled, text, REG_EXTENDED | (ignoringCase ? REG_ICASE : 0)) }
         guard code == 0 else {
             var message = [CChar](repeating: 0, count: 128)
@@ -119,6 +120,8 @@ final class RegularExpression {
                 case "n": out += "\n"
                 case "t": out += "\t"
                 case "r": out += "\r"
+                case "1"..."9" where !inBrackets:
+                    throw SQLError(.featureNotSupported, "back references in regular expressions are not supported")
                 // Inside brackets POSIX has no escapes.
                 default: out += inBrackets ? String(next) : "\\\(next)"
                 }

@@ -289,7 +289,7 @@ enum StringKernels {
             return { columns, count, frame in
                 Loops.text(columns, count, .varchar, frame) { row, out throws(SQLError) in
                     let text = view(columns, 0, row)
-                    let times = max(int(columns, 1, row), 0)
+                    let times = text.count == 0 ? 0 : max(int(columns, 1, row), 0)
                     try checkLength(text.count.multipliedReportingOverflow(by: times).overflow ? .max : text.count * times)
                     text.withBytes { bytes in for _ in 0..<times { out.append(contentsOf: bytes) } }
                     return true
