@@ -100,7 +100,8 @@ def main(broker):
     topic = "balloon-game-" + uuid.uuid4().hex[:8]
     with Server(workers=2) as server:
         bootstrap = broker or server.kafka
-        AdminClient({"bootstrap.servers": bootstrap}).create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(10)
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(10)
         with tempfile.NamedTemporaryFile("w", suffix=".yml") as variables:
             text = (EXAMPLE / "vars.yml").read_text()
             host, port = bootstrap.rsplit(":", 1)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 
-from harness import BINARY, Checks, Server, read_topic
+from harness import BINARY, ROOT, Checks, Server, read_topic
 
 
 def main(duration):
@@ -15,7 +15,7 @@ def main(duration):
     with tempfile.TemporaryDirectory(prefix="millrace-demo-") as directory:
         data = os.path.join(directory, "data")
         command = [BINARY, "demo", "--duration", duration, "--data-dir", data, "--kafka", "127.0.0.1:0", "--pg", "127.0.0.1:0"]
-        demo = subprocess.run(command, cwd=directory, text=True, capture_output=True, timeout=120)
+        demo = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, timeout=120)
         if not checks.check(demo.returncode == 0, "the demo ends well", demo.stderr[-500:]):
             checks.finish()
         _, found, tail = demo.stdout.rpartition("final leaderboard\n")

@@ -6,7 +6,7 @@ import statistics
 import time
 
 from confluent_kafka import Producer
-from harness import Checks, Server
+from harness import Checks, Server, wait_until
 
 
 def produce(bootstrap, rate, seconds, sent):
@@ -32,15 +32,21 @@ def main(rate, seconds):
         connection.execute(f"""
             CREATE SOURCE latency (id BIGINT, sent_us BIGINT) WITH (connector = 'kafka', topic = 'latency',
             properties.bootstrap.server = '{server.kafka}', scan.startup.mode = 'earliest') FORMAT PLAIN ENCODE JSON""")
-        connection.execute("CREATE MATERIALIZED VIEW newest AS SELECT max(sent_us) AS sent_us, count(*) AS events FROM latency")
+        connection.execute("CREATE MATERIALIZED VIEW newest AS SELECT max(sent_us) AS sent_us, count(*) - 1 AS events FROM latency")
+        # The first event makes the topic, which the source then has to find: once in a topic's life, so not measured here.
+        first = Producer({"bootstrap.servers": server.kafka})
+        first.produce("latency", json.dumps({"id": 0, "sent_us": 0}).encode())
+        first.flush(30)
+        found = wait_until(lambda: connection.execute("SELECT events FROM newest").fetchone() == (0,))
+        checks.check(found, "the first event is found")
         receiver, sender = multiprocessing.Pipe(False)
         producer = multiprocessing.Process(target=produce, args=(server.kafka, rate, seconds, sender), daemon=True)
         producer.start()
         total, answers, seen = int(rate * seconds), [], 0
         deadline = time.monotonic() + seconds + 60
         while seen < total and time.monotonic() < deadline:
-            newest, seen = connection.execute("SELECT sent_us, events FROM newest").fetchone() or (None, 0)
-            if newest is not None:
+            newest, seen = connection.execute("SELECT sent_us, events FROM newest").fetchone()
+            if newest:
                 answers.append((time.time_ns() // 1000, newest))
             time.sleep(0.0002)
         checks.check(seen == total, f"all {total} events become visible", seen)

@@ -19,6 +19,7 @@ final class Server: Sendable {
 
     let log: Log
     let engine: Engine
+    private let directoryLock: DirectoryLock
     private let kafka: KafkaServer?
     private let pg: PgServer?
     /// `host:port` of each listener that runs.
@@ -29,6 +30,7 @@ final class Server: Sendable {
     /// - Throws: a damaged or locked directory, an address that is taken.
     static func start(_ options: Options, environment: Environment = .system, logger: Logger) async throws -> Server {
         try environment.files.createDirectory(options.dataDirectory)
+        let directoryLock = try DirectoryLock(options.dataDirectory)
         let log = try Log(environment: environment, directory: options.dataDirectory + "/log")
         for tail in log.truncatedTails {
             logger.warning("cut a torn tail off", metadata: ["path": "\(tail.path)", "kept_bytes": "\(tail.keptBytes)", "cut_bytes": "\(tail.cutBytes)"])
@@ -61,10 +63,13 @@ final class Server: Sendable {
             pg = server
             pgAddress = server.port.map { "\(options.pg.host):\($0)" }
         }
-        return Server(log: log, engine: engine, kafka: kafka, pg: pg, kafkaAddress: kafkaAddress, pgAddress: pgAddress)
+        return Server(directoryLock: directoryLock, log: log, engine: engine, kafka: kafka, pg: pg, kafkaAddress: kafkaAddress, pgAddress: pgAddress)
     }
 
-    private init(log: Log, engine: Engine, kafka: KafkaServer?, pg: PgServer?, kafkaAddress: String?, pgAddress: String?) {
+    private init(
+        directoryLock: DirectoryLock, log: Log, engine: Engine, kafka: KafkaServer?, pg: PgServer?, kafkaAddress: String?, pgAddress: String?
+    ) {
+        self.directoryLock = directoryLock
         self.log = log
         self.engine = engine
         self.kafka = kafka

@@ -82,7 +82,7 @@ import Testing
         case .union: #expect(inputs.allSatisfy { $0.schema.count == width })
         case .topN: #expect(inputs[0].properties.distribution == .single)
         case .materialize(let key): #expect(isTogether(inputs[0], key))
-        case .result: break
+        case .result, .blackhole: break
         }
     }
 

@@ -136,7 +136,7 @@ extension Binder {
     /// The columns of system relations whose arrays `arrayElements` lists.
     package static let arrayColumns: Set<String> = [
         "conkey", "confkey", "indkey", "indclass", "indcollation", "indoption", "reloptions", "attoptions", "polroles", "stxkeys",
-        "proargtypes",
+        "fdwoptions", "srvoptions", "ftoptions", "umoptions", "attfdwoptions",
     ]
 
     private func catalogKernel(_ name: String, _ arguments: [BoundExpression]) throws(SQLError) -> BoundExpression {

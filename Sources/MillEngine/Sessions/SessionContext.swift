@@ -14,11 +14,12 @@ package struct SessionContext: Sendable {
     package var uncommitted: [ObjectID: [DeltaBatch]]
     /// What SHOW ALL gives, for `pg_settings` and `current_setting`.
     package var settings: [SystemSetting]
-    package var cancellation: StatementCancellation
+    /// Cancels the running statement.
+    package var cancellation: CancellationHook
 
     package init(
         userName: String, databaseName: String, raisesErrors: Bool = true, uncommitted: [ObjectID: [DeltaBatch]] = [:],
-        settings: [SystemSetting] = [], cancellation: StatementCancellation = StatementCancellation()
+        settings: [SystemSetting] = [], cancellation: CancellationHook = CancellationHook()
     ) {
         self.userName = userName
         self.databaseName = databaseName
@@ -51,6 +52,6 @@ package struct SessionContext: Sendable {
 
 extension Engine {
     /// What `version()` says: drivers read the PostgreSQL number from its start.
-    package static let versionText = "PostgreSQL 15.0 (Millrace \(version))"
+    package static let versionText = "PostgreSQL 14.0 (Millrace \(version))"
     package static let version = "0.1.0"
 }

@@ -57,7 +57,8 @@ final class CatalogLookup: CatalogFunctions {
         "inet_server_port": (.null, .int32), "pg_table_size": unknownSize, "pg_relation_size": unknownSize,
         "pg_total_relation_size": unknownSize,
         "pg_indexes_size": unknownSize, "pg_database_size": unknownSize, "pg_tablespace_size": unknownSize,
-        "pg_client_encoding": (.string("UTF8"), .varchar), "getdatabaseencoding": (.string("UTF8"), .varchar),
+        "pg_char_to_encoding": (.int(6), .int32), "pg_client_encoding": (.string("UTF8"), .varchar),
+        "getdatabaseencoding": (.string("UTF8"), .varchar),
     ]
 
     // MARK: Answers by number
