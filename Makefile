@@ -48,8 +48,9 @@ tidy: ## Print the figures of the house; fail on dead files, leftovers and wrong
 format: ## Format all Swift files
 	@swift format format --in-place --parallel --recursive Sources Tests Package.swift
 
-fuzz: build ## Throw random bytes at the listeners for longer than the tests do; SEED=1
+fuzz: build ## 100,000 hostile statements, then random bytes at the listeners; SEED=1
 	@Scripts/test-hostile --connections 40000 $(if $(SEED),--seed $(SEED))
+	@MILLRACE_FUZZ=100000 $(if $(SEED),MILLRACE_FUZZ_SEED=$(SEED)) swift test $(SWIFT_FLAGS) --filter StatementFuzzTests
 
 docs: ## Check that documents point at files that exist
 	@Scripts/tidy --documents-only

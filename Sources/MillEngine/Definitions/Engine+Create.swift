@@ -46,7 +46,8 @@ extension Engine {
                     let rows = try await queryRun(query, session: session).collect(session.cancellation)
                     if !rows.isEmpty { try await conductor.inject([(object.id, rows)]) }
                 } catch {
-                    await abandon(object)
+                    // It was created a moment ago; what others built on it meanwhile goes too.
+                    if let removed = try? catalog.drop(.table, schema: object.schemaName, name: object.name, cascade: true) { await retire(removed) }
                     throw error
                 }
             }
@@ -102,21 +103,23 @@ extension Engine {
         definitions.unlock()
         isLocked = false
         let id = object.id
-        do throws(SQLError) { try await wait(session) { $0.epoch > before && !$0.catchingUp.contains(id) } } catch {
-            await abandon(object)
-            throw error
+        let conductor = conductor
+        let cancellation = session.cancellation
+        cancellation.onCancel { conductor.wake() }
+        _ = await conductor.wait { cancellation.isCancelled || $0.epoch > before && !$0.catchingUp.contains(id) }
+        if cancellation.isCancelled, creating.contains(id), catalog.object(id) != nil {
+            try await abandon(object)
         }
         creating.remove(id)
         if catalog.object(id) == nil { throw SQLError(.queryCanceled, "materialized view \"\(bound.name)\" was dropped while it was being created") }
     }
 
-    /// Takes back an object whose creation failed half-way, and what others have built on it meanwhile.
-    private func abandon(_ object: CatalogObject) async {
-        // It may have been dropped meanwhile, by its name or with what it stands on.
-        guard catalog.object(object.id) != nil,
-            let removed = try? catalog.drop(object.kind, schema: object.schemaName, name: object.name, cascade: true)
-        else { return }
-        await retire(removed)
+    /// Takes a view whose creation was cancelled out again, with what was built on it meanwhile.
+    private func abandon(_ object: CatalogObject) async throws(SQLError) {
+        await definitions.lock()
+        defer { definitions.unlock() }
+        await retire(try catalog.drop(.materializedView, schema: object.schemaName, name: object.name, cascade: true))
+        throw SQLError(.queryCanceled, "canceling statement due to user request")
     }
 
     func notReady(_ object: CatalogObject) -> SQLError {

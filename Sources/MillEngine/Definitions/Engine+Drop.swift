@@ -15,7 +15,7 @@ extension Engine {
         await retire(removed)
     }
 
-    /// Ends what ran for objects that the catalog no longer has.
+    /// Ends the jobs and forgets the state of objects that have left the catalog.
     func retire(_ removed: [CatalogObject]) async {
         // Dependents come first in the list, and leave the circuit first.
         await conductor.detach(removed.filter { $0.kind == .materializedView || $0.kind == .table }.map(\.id))

@@ -62,7 +62,7 @@ package struct QueryRun: Sendable {
     }
 
     /// All rows at once, for statements that use a query's result.
-    package func collect(_ cancellation: StatementCancellation) async throws(SQLError) -> [DeltaBatch] {
+    package func collect(_ cancellation: CancellationHook) async throws(SQLError) -> [DeltaBatch] {
         let channel = start()
         cancellation.onCancel { channel.cancel() }
         var batches: [DeltaBatch] = []
@@ -189,7 +189,6 @@ private final class ResultCollector: Operator {
     }
 
     var isCancelled: Bool { channel.isCancelled }
-    func onCancel(_ wake: @escaping @Sendable () -> Void) { channel.onCancel(wake) }
 
     func push(_ batch: DeltaBatch, input: Int, errors: OperatorErrors) {
         if streams { give(batch) } else { collected.append(batch) }

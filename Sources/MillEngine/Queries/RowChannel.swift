@@ -15,8 +15,7 @@ package final class RowChannel: Sendable {
         var failure: SQLError?
         var isCancelled = false
         var reader: CheckedContinuation<DeltaBatch?, any Error>?
-        /// Wakes the thread where it waits for input.
-        var wake: (@Sendable () -> Void)?
+        var onCancel: (@Sendable () -> Void)?
         /// The thread waits for room.
         var senderWaits = false
     }
@@ -60,12 +59,6 @@ package final class RowChannel: Sendable {
         }
     }
 
-    /// Replaces what a cancel wakes; called at once after one.
-    func onCancel(_ wake: @escaping @Sendable () -> Void) {
-        state.withLock { $0.wake = wake }
-        if isCancelled { wake() }
-    }
-
     var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
     /// The next batch, nil at the end.
@@ -102,7 +95,7 @@ package final class RowChannel: Sendable {
 
     /// Nobody will read on; a waiting reader gets 57014.
     package func cancel() {
-        let wake = state.withLock { state in
+        let wakeUp = state.withLock { state in
             state.isCancelled = true
             state.batches.removeAll()
             state.reader?.resume(throwing: SQLError(.queryCanceled, "canceling statement due to user request"))
@@ -111,8 +104,8 @@ package final class RowChannel: Sendable {
                 state.senderWaits = false
                 room.signal()
             }
-            return state.wake
+            return state.onCancel
         }
-        wake?()
+        wakeUp?()
     }
 }

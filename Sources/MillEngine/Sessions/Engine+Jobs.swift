@@ -71,8 +71,8 @@ extension Engine {
     }
 
     /// Returns when everything that the running sources held at the call is visible.
-    /// - Throws: 57014 after a cancel, what the sources' connectors say.
-    package func flush(session: SessionContext? = nil) async throws(SQLError) {
+    /// - Throws: 57014 when it is cancelled before.
+    package func flush(_ cancellation: CancellationHook = CancellationHook()) async throws(SQLError) {
         let running = Set(conductor.published.offsets.keys)
         var targets: [ObjectID: [SourceSplit: SplitOffset]] = [:]
         for definition in sources.all where running.contains(definition.id) {
@@ -81,26 +81,17 @@ extension Engine {
             }
         }
         let wanted = targets
+        let conductor = conductor
+        cancellation.onCancel { conductor.wake() }
         // Before the wake: the epoch that it opens may be published at once.
         let before = conductor.published.epoch
         conductor.wake()
-        try await wait(session) { record in
-            record.epoch > before
+        _ = await conductor.wait { record in
+            cancellation.isCancelled || record.epoch > before
                 && wanted.allSatisfy { id, splits in
                     record.sourceFailures[id] != nil || record.offsets[id] == nil
                         || splits.allSatisfy { split, end in (record.offsets[id]?[split] ?? SplitOffset(0)) >= end }
                 }
         }
-    }
-
-    /// Waits for a published epoch that meets a condition.
-    /// - Throws: 57014 after a cancel.
-    func wait(_ session: SessionContext?, until isMet: @escaping @Sendable (EpochRecord) -> Bool) async throws(SQLError) {
-        let cancellation = session?.cancellation ?? StatementCancellation()
-        let conductor = conductor
-        // Conditions are looked at when an epoch is published.
-        cancellation.onCancel { conductor.wake() }
-        _ = await conductor.wait { cancellation.isCancelled || isMet($0) }
-        try cancellation.check()
     }
 }

@@ -26,8 +26,7 @@ package final class Session: Sendable {
         /// Inserted rows that are not committed, by table, in order.
         var writes: [ObjectID: [DeltaBatch]] = [:]
         var messages: [Message] = []
-        /// Of the statement that runs, or ran last.
-        var cancellation = StatementCancellation()
+        var cancellation = CancellationHook()
         var prepared: [String: Statement] = [:]
     }
 
@@ -60,13 +59,15 @@ package final class Session: Sendable {
     func notice(_ notice: SQLError) { state.withLock { $0.messages.append(.notice(notice)) } }
 
     /// Ends what runs now with 57014.
-    package func cancel() { state.withLock { $0.cancellation }.cancel() }
+    package func cancel() {
+        state.withLock { $0.cancellation }.cancel()
+    }
 
     var context: SessionContext {
         state.withLock { state in
             SessionContext(
                 userName: userName, databaseName: databaseName, raisesErrors: state.settings["on_error"] != "null", uncommitted: state.writes,
-                settings: state.settings.all.map { SystemSetting($0.name, $0.value) }, cancellation: state.cancellation)
+                settings: state.settings.all.map { SystemSetting($0.name, $0.value) })
         }
     }
 
@@ -123,7 +124,7 @@ package final class Session: Sendable {
     /// - Parameter parameters: of the prepared types, one each.
     package func execute(_ prepared: Prepared, parameters: [Scalar]) async throws(SQLError) -> Outcome {
         try refuseInFailedBlock(prepared.statement.statement)
-        state.withLock { $0.cancellation = StatementCancellation() }
+        state.withLock { $0.cancellation = CancellationHook() }
         let values = zip(parameters, prepared.parameterTypes).map { BoundExpression.literal($0, $1) }
         switch prepared.statement.statement {
         case .query(let query): return .rows(try await select(query, values), verb: "SELECT")
@@ -134,10 +135,10 @@ package final class Session: Sendable {
         case .explain(let statement): return try await explain(statement)
         case .prepared(let statement): return try await executePrepared(statement, span: prepared.statement.span)
         case .flush:
-            try await engine.flush(session: context)
+            try await engine.flush(context.cancellation)
             return .done(tag: "FLUSH")
         case .wait:
-            try await engine.flush(session: context)
+            try await engine.flush(context.cancellation)
             return .done(tag: "WAIT")
         default: return try await define(prepared.statement)
         }
@@ -173,7 +174,8 @@ package final class Session: Sendable {
 
     private func started(_ run: QueryRun) -> RowChannel {
         let channel = run.start()
-        state.withLock { $0.cancellation }.onCancel { channel.cancel() }
+        // A cancel may have come while the query was planned.
+        context.cancellation.onCancel { channel.cancel() }
         return channel
     }
 

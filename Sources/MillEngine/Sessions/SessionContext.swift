@@ -14,11 +14,12 @@ package struct SessionContext: Sendable {
     package var uncommitted: [ObjectID: [DeltaBatch]]
     /// What SHOW ALL gives, for `pg_settings` and `current_setting`.
     package var settings: [SystemSetting]
-    package var cancellation: StatementCancellation
+    /// Cancels the running statement.
+    package var cancellation: CancellationHook
 
     package init(
         userName: String, databaseName: String, raisesErrors: Bool = true, uncommitted: [ObjectID: [DeltaBatch]] = [:],
-        settings: [SystemSetting] = [], cancellation: StatementCancellation = StatementCancellation()
+        settings: [SystemSetting] = [], cancellation: CancellationHook = CancellationHook()
     ) {
         self.userName = userName
         self.databaseName = databaseName

@@ -10,7 +10,11 @@ enum DateTime {
     @inline(__always) static func isFinite(_ micros: Int64) -> Bool { micros != .max && micros != .min }
 
     /// Microseconds since midnight.
-    @inline(__always) static func clock(_ micros: Int64) -> Int64 { micros - micros.flooredQuotient(TimeUnits.microsPerDay) * TimeUnits.microsPerDay }
+    @inline(__always) static func clock(_ micros: Int64) -> Int64 {
+        // By the remainder: the midnight before the first representable moment is not representable.
+        let rest = micros % TimeUnits.microsPerDay
+        return rest < 0 ? rest + TimeUnits.microsPerDay : rest
+    }
 
     static func timestamp(_ days: Int32) throws(SQLError) -> Int64 {
         if days == .max { return .max }
