@@ -6,6 +6,8 @@ package import MillColumnar
 /// The dataflow and the engine know this protocol and never a connector. Methods may block (they are called off the
 /// workers) unless they say otherwise.
 package protocol SourceConnector: Sendable {
+    /// What is wrong with the connection now, for SHOW JOBS; nil when all is well.
+    var status: String? { get }
     /// The splits now, each with the offset where the source begins: `scan.startup.mode` is resolved here, once, and the
     /// answer is stored as the source's origin. A topic that does not exist yet gives no splits or is created.
     func resolveOrigin() throws(SQLError) -> [SourceSplit: SplitOffset]
@@ -16,6 +18,10 @@ package protocol SourceConnector: Sendable {
     /// Opens a reader that starts at `offset`. `onData` may be called from any thread whenever a poll that found nothing
     /// would now find something; it must return at once.
     func openReader(_ split: SourceSplit, at offset: SplitOffset, onData: @escaping @Sendable () -> Void) throws(SQLError) -> any SplitReader
+}
+
+extension SourceConnector {
+    package var status: String? { nil }
 }
 
 /// Reads one split. Owned by one worker thread; `poll` never blocks.

@@ -47,6 +47,8 @@ package actor Engine {
     var creating: Set<ObjectID> = []
     /// Stream plans of materialized views, by view.
     var plans: [ObjectID: StreamPlan] = [:]
+    /// Ends a job's work in the middle of an epoch, by job.
+    var abandonments: [ObjectID: JobAbandonment] = [:]
     private var discovery: Task<Void, Never>?
 
     /// - Parameter assembly: makes connectors and decoders from options: the one place that knows them all.
@@ -82,6 +84,7 @@ package actor Engine {
     package func stop() {
         discovery?.cancel()
         discovery = nil
+        for abandonment in abandonments.values { abandonment.abandon() }
         conductor.stop()
     }
 
@@ -97,7 +100,7 @@ package actor Engine {
             let sources = sources
             _ = await conductor.onWorkers { circuit in
                 let mine = sources.splits(of: definition.id, on: circuit.here, workerCount: workerCount).filter(fresh.contains)
-                try? circuit.add(mine, to: definition.id)  // A reader that cannot be opened fails at its first poll, with its error.
+                circuit.add(mine, to: definition.id)
             }
             conductor.wake()
         }

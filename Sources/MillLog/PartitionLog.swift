@@ -292,12 +292,14 @@ package final class PartitionLog: Flushable {
 
     /// Stops the partition for good: waiting appends fail, and all later calls.
     func stop(_ error: LogError) {
-        let waiters = state.withLock { state in
+        let (waiters, listeners, end) = state.withLock { state in
             if state.failure == nil { state.failure = error }
             defer { state.waiters = [] }
-            return state.waiters
+            return (state.waiters, Array(state.listeners.values), state.highWatermark)
         }
         for waiter in waiters { waiter.run(error) }
+        // Readers look again, and see why there will be nothing more.
+        for listener in listeners { listener(end) }
     }
 
     /// Makes everything durable, indexes included, and stops. The flusher has ended before.

@@ -38,6 +38,7 @@ package final class CircuitNode {
 
     /// Takes rows in and passes on all that follows from them, depth first, so that they are still in the cache.
     package func accept(_ batch: DeltaBatch, input: Int) {
+        if let isAbandoned, isAbandoned() { return }
         operation.push(batch, input: input, errors: errors)
         drain()
     }
@@ -62,8 +63,10 @@ package final class CircuitNode {
     package func inputClosed() {
         openInputs -= 1
         guard openInputs == 0 else { return }
-        operation.closeEpoch(errors: errors)
-        drain()
+        if isAbandoned?() != true {
+            operation.closeEpoch(errors: errors)
+            drain()
+        }
         isClosed = true
         for consumer in consumers { consumer.node.localInputClosed() }
     }

@@ -1,15 +1,28 @@
 package import MillBase
 package import MillPlan
+import Synchronization
 
 /// A job as workers run it: a live view, table or query, its stream plan, and an id that its nodes carry.
 package struct JobPlan: Sendable {
     package var id: ObjectID
     package var name: String
     package var plan: StreamPlan
+    /// Set when the job is to be dropped: its operators then give nothing more, so an epoch that is in the middle of them ends.
+    package let abandonment = JobAbandonment()
 
     package init(id: ObjectID, name: String, plan: StreamPlan) {
         self.id = id
         self.name = name
         self.plan = plan
     }
+}
+
+/// Whether a job's results are still wanted; any thread may end that, once.
+package final class JobAbandonment: Sendable {
+    private let flag = Atomic<Bool>(false)
+
+    package init() {}
+
+    package var isAbandoned: Bool { flag.load(ordering: .relaxed) }
+    package func abandon() { flag.store(true, ordering: .relaxed) }
 }

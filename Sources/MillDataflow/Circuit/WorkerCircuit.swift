@@ -119,6 +119,7 @@ package final class WorkerCircuit: RenderInputs {
             running.relationScans.append(scan)
         }
         for node in running.rendered.nodes {
+            node.isAbandoned = { [abandonment = job.abandonment] in abandonment.isAbandoned }
             if let exchange = node.operation as? ExchangeOperator { exchanges[exchange.id] = node }
         }
         jobs[job.id] = running
@@ -146,8 +147,11 @@ package final class WorkerCircuit: RenderInputs {
     }
 
     /// Splits found after the source was created; those that are this worker's.
-    package func add(_ splits: [SourceSplit], to source: ObjectID) throws(SQLError) {
-        for split in splits { try sources[source]?.add(split) }
+    package func add(_ splits: [SourceSplit], to source: ObjectID) {
+        for split in splits {
+            // One that cannot be opened stops its source, aloud.
+            do throws(SQLError) { try sources[source]?.add(split) } catch { sources[source]?.fail(error) }
+        }
     }
 
     package func inject(_ batches: [DeltaBatch], into table: ObjectID) { jobs[table]?.tableInput?.inject(batches) }

@@ -114,6 +114,9 @@ package final class SourceInput {
         try renewDecoder()
     }
 
+    /// A split could not be opened.
+    package func fail(_ error: SQLError) { failure = error }
+
     package func close() {
         for split in splits {
             split.reader.close()

@@ -19,6 +19,13 @@ package struct EpochRecord: Sendable {
     package var hasMore: Bool
     package var durationNanos: UInt64
 
+    /// Whether every source named has been read up to `ends`, or is bounded and read whole.
+    package func hasReached(_ ends: [ObjectID: [SourceSplit: SplitOffset]]) -> Bool {
+        ends.allSatisfy { source, splits in
+            !unfinishedSources.contains(source) || splits.allSatisfy { split, end in (offsets[source]?[split] ?? SplitOffset(0)) >= end }
+        }
+    }
+
     package static let none = EpochRecord(
         epoch: .zero, openedAtMicros: 0, offsets: [:], highWatermarks: [:], sourceFailures: [:], unfinishedSources: [], catchingUp: [], hasMore: false,
         durationNanos: 0)

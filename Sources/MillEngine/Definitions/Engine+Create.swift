@@ -92,9 +92,13 @@ extension Engine {
         let plan = try StreamPlanner.planView(Optimizer.optimize(bound.query), relationProperties: relationProperties)
         let object = try catalog.create(draft)
         creating.insert(object.id)
+        let job = JobPlan(id: object.id, name: object.name, plan: plan)
+        abandonments[object.id] = job.abandonment
+        let ends = await sourceEnds(of: plan)
         let before: Epoch
-        do throws(SQLError) { before = try await conductor.attach(JobPlan(id: object.id, name: object.name, plan: plan)) } catch {
+        do throws(SQLError) { before = try await conductor.attach(job) } catch {
             creating.remove(object.id)
+            abandonments[object.id] = nil
             _ = try? catalog.drop(.materializedView, schema: object.schemaName, name: object.name, cascade: true)  // It was created a moment ago.
             throw error
         }
@@ -106,20 +110,42 @@ extension Engine {
         let conductor = conductor
         let cancellation = session.cancellation
         cancellation.onCancel { conductor.wake() }
-        _ = await conductor.wait { cancellation.isCancelled || $0.epoch > before && !$0.catchingUp.contains(id) }
-        if cancellation.isCancelled, creating.contains(id), catalog.object(id) != nil {
-            try await abandon(object)
+        // Readable from the epoch on that has all that was there at CREATE: readers never go back behind a SELECT on the source.
+        let record = await conductor.wait { record in
+            if cancellation.isCancelled { return true }
+            guard record.epoch > before else { return false }
+            return ends.keys.contains { record.sourceFailures[$0] != nil } || !record.catchingUp.contains(id) && record.hasReached(ends)
+        }
+        let failure = ends.keys.compactMap { record.sourceFailures[$0] }.first
+        if cancellation.isCancelled || failure != nil, creating.contains(id), catalog.object(id)?.name == object.name {
+            await abandon(object)
+            throw failure ?? SQLError(.queryCanceled, "canceling statement due to user request")
         }
         creating.remove(id)
         if catalog.object(id) == nil { throw SQLError(.queryCanceled, "materialized view \"\(bound.name)\" was dropped while it was being created") }
     }
 
     /// Takes a view whose creation was cancelled out again, with what was built on it meanwhile.
-    private func abandon(_ object: CatalogObject) async throws(SQLError) {
+    private func abandon(_ object: CatalogObject) async {
+        // At once: the epoch that the job is in may never end without it.
+        abandonments[object.id]?.abandon()
         await definitions.lock()
         defer { definitions.unlock() }
-        await retire(try catalog.drop(.materializedView, schema: object.schemaName, name: object.name, cascade: true))
-        throw SQLError(.queryCanceled, "canceling statement due to user request")
+        // It may have been dropped meanwhile, and its name taken by another.
+        guard catalog.object(object.id) != nil,
+            let removed = try? catalog.drop(object.kind, schema: object.schemaName, name: object.name, cascade: true)
+        else { return }
+        await retire(removed)
+    }
+
+    /// The ends of the sources that a plan reads, as their connectors know them now; a source that cannot say is left out.
+    private func sourceEnds(of plan: StreamPlan) async -> [ObjectID: [SourceSplit: SplitOffset]] {
+        var ends: [ObjectID: [SourceSplit: SplitOffset]] = [:]
+        for case .source(let relation, _) in plan.nodes.map(\.operation) {
+            guard let connector = sources.definition(relation.id)?.connector else { continue }
+            ends[relation.id] = (try? await offActor { () throws(SQLError) in try connector.highWatermarks(connector.currentSplits()) }) ?? [:]
+        }
+        return ends
     }
 
     func notReady(_ object: CatalogObject) -> SQLError {

@@ -17,6 +17,7 @@ extension Engine {
 
     /// Ends the jobs and forgets the state of objects that have left the catalog.
     func retire(_ removed: [CatalogObject]) async {
+        for object in removed { abandonments.removeValue(forKey: object.id)?.abandon() }
         // Dependents come first in the list, and leave the circuit first.
         await conductor.detach(removed.filter { $0.kind == .materializedView || $0.kind == .table }.map(\.id))
         for object in removed {

@@ -31,11 +31,7 @@ extension Engine {
         try await conductor.attach(JobPlan(id: id, name: "measured query", plan: plan))
         let record = await conductor.wait { record in
             guard record.epoch > before else { return false }
-            return !record.sourceFailures.isEmpty
-                || wanted.allSatisfy { source, splits in
-                    !record.unfinishedSources.contains(source)
-                        || splits.allSatisfy { split, end in (record.offsets[source]?[split] ?? SplitOffset(0)) >= end }
-                }
+            return !record.sourceFailures.isEmpty || record.hasReached(wanted)
         }
         let (_, parts) = await conductor.onWorkers { circuit -> Measured in
             let statistics = circuit.jobStatistics[id]

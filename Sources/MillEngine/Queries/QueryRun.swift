@@ -189,6 +189,7 @@ private final class ResultCollector: Operator {
     }
 
     var isCancelled: Bool { channel.isCancelled }
+    func onCancel(_ wake: @escaping @Sendable () -> Void) { channel.onCancel(wake) }
 
     func push(_ batch: DeltaBatch, input: Int, errors: OperatorErrors) {
         if streams { give(batch) } else { collected.append(batch) }

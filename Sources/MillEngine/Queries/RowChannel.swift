@@ -61,6 +61,15 @@ package final class RowChannel: Sendable {
 
     var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
+    /// How to wake the thread when it waits for something else than room.
+    func onCancel(_ wakeUp: @escaping @Sendable () -> Void) {
+        let isLate = state.withLock { state in
+            state.onCancel = wakeUp
+            return state.isCancelled
+        }
+        if isLate { wakeUp() }
+    }
+
     /// The next batch, nil at the end.
     package func next() async throws(SQLError) -> DeltaBatch? {
         do {

@@ -47,7 +47,7 @@ extension Engine {
                     let counts = rejects.counts(of: id)
                     return sum + counts.kept + counts.dropped
                 },
-                message: failure.map(\.description))
+                message: failure.map(\.description) ?? sourceIDs.lazy.compactMap { self.sources.definition($0)?.connector.status }.first)
         }
     }
 
@@ -88,10 +88,8 @@ extension Engine {
         conductor.wake()
         _ = await conductor.wait { record in
             cancellation.isCancelled || record.epoch > before
-                && wanted.allSatisfy { id, splits in
-                    record.sourceFailures[id] != nil || record.offsets[id] == nil
-                        || splits.allSatisfy { split, end in (record.offsets[id]?[split] ?? SplitOffset(0)) >= end }
-                }
+                && (record.hasReached(wanted) || wanted.keys.contains { record.sourceFailures[$0] != nil })
         }
+        if cancellation.isCancelled { throw SQLError(.queryCanceled, "canceling statement due to user request") }
     }
 }
