@@ -12,6 +12,8 @@ final class LogSplitReader: SplitReader {
     private let pool: BlockPool
     private let decoder = RecordDecoder()
     private var nextOffset: Int64
+    /// Of the last chunk: so that a poll reads about as many bytes as the records it may give.
+    private var recordBytes = 512
     private var subscription: LogSubscription?
 
     let isFinished = false
@@ -49,7 +51,8 @@ final class LogSplitReader: SplitReader {
             return nil
         }
         let slice: LogSlice
-        do throws(LogError) { slice = try partition.read(from: nextOffset, maxBytes: maxBytes) } catch {
+        let wanted = max(64 << 10, min(maxRecords, maxBytes / recordBytes) * recordBytes)
+        do throws(LogError) { slice = try partition.read(from: nextOffset, maxBytes: min(wanted, maxBytes)) } catch {
             if case .offsetOutOfRange = error { throw outOfRange }
             throw error.sqlError
         }
@@ -57,6 +60,7 @@ final class LogSplitReader: SplitReader {
             let chunk = try copy(slice, maxRecords: max(maxRecords, 1))
             guard chunk.nextOffset.position != nextOffset else { return nil }
             nextOffset = chunk.nextOffset.position
+            if chunk.count > 0 { recordBytes = max(chunk.byteCount / chunk.count + 32, 64) }
             return chunk
         } catch { throw error.sqlError }
     }

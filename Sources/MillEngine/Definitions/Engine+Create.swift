@@ -109,7 +109,11 @@ extension Engine {
         let id = object.id
         let conductor = conductor
         let cancellation = session.cancellation
-        cancellation.onCancel { conductor.wake() }
+        // The epoch that the job is in may never end without this.
+        cancellation.onCancel {
+            job.abandonment.abandon()
+            conductor.wake()
+        }
         // Readable from the epoch on that has all that was there at CREATE: readers never go back behind a SELECT on the source.
         let record = await conductor.wait { record in
             if cancellation.isCancelled { return true }
@@ -117,7 +121,7 @@ extension Engine {
             return ends.keys.contains { record.sourceFailures[$0] != nil } || !record.catchingUp.contains(id) && record.hasReached(ends)
         }
         let failure = ends.keys.compactMap { record.sourceFailures[$0] }.first
-        if cancellation.isCancelled || failure != nil, creating.contains(id), catalog.object(id)?.name == object.name {
+        if cancellation.settle() || failure != nil, creating.contains(id), catalog.object(id)?.name == object.name {
             await abandon(object)
             throw failure ?? SQLError(.queryCanceled, "canceling statement due to user request")
         }

@@ -24,6 +24,15 @@ package final class CancellationHook: Sendable {
         if isLate { wakeUp() }
     }
 
+    /// The statement is past the point where a cancel could change it: what it registered is not called any more.
+    /// - Returns: whether a cancel came before.
+    package func settle() -> Bool {
+        state.withLock { state in
+            state.wakeUps = []
+            return state.isCancelled
+        }
+    }
+
     package func cancel() {
         let wakeUps = state.withLock { state in
             state.isCancelled = true

@@ -67,7 +67,7 @@ package final class Session: Sendable {
         state.withLock { state in
             SessionContext(
                 userName: userName, databaseName: databaseName, raisesErrors: state.settings["on_error"] != "null", uncommitted: state.writes,
-                settings: state.settings.all.map { SystemSetting($0.name, $0.value) })
+                settings: state.settings.all.map { SystemSetting($0.name, $0.value) }, cancellation: state.cancellation)
         }
     }
 
