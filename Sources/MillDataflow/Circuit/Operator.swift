@@ -5,7 +5,7 @@ package import MillColumnar
 ///
 /// Per epoch: any number of `push`, each followed by `next` until it gives nil, then `closeEpoch` once all inputs are in,
 /// and `next` until nil again. `next` gives at most `Limits.batchRowsMax` rows, so that between two calls the worker can
-/// serve others; what is left is kept as a position, never as a list of results.
+/// see that a job is abandoned; what is left is kept as a position, never as a list of results.
 ///
 /// Law of every implementation: the sum of all output is the batch operator applied to the sum of all input, whatever the
 /// batches, epochs and retractions were.

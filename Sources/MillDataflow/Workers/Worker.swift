@@ -4,7 +4,7 @@ import MillBase
 ///
 /// Between epochs it carries out orders one by one; in an epoch it also serves its peers. A message that belongs to an epoch this
 /// worker has not been told to open yet is kept until it is. A worker never blocks on a send: mailboxes take any number, and an
-/// epoch's budget bounds what can be in them.
+/// epoch's budget bounds what is read, though not what a join makes of it.
 final class Worker: Sendable {
     enum Message: Sendable {
         case peer(Epoch, PeerMessage)
