@@ -126,7 +126,7 @@ struct SeededRandom: RandomNumberGenerator {
         }
     }
 
-    /// Captured from librdkafka 2.0.2 (kcat 1.7.1): the first request of a connection.
+    /// Written from the protocol as librdkafka 2.0 sends it: the first request of a connection.
     @Test func theApiVersionsRequestOfLibrdkafkaIsRead() throws {
         let bytes: [UInt8] = [0x00, 0x12, 0x00, 0x03, 0, 0, 0, 1, 0, 7] + Array("rdkafka".utf8) + [0]
             + [0x0B] + Array("librdkafka".utf8) + [0x06] + Array("2.0.2".utf8) + [0]
