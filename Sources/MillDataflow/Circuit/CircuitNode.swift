@@ -36,7 +36,8 @@ package final class CircuitNode {
         isClosed = false
     }
 
-    /// Takes rows in and passes on all that follows from them, depth first, so that they are still in the cache.
+    /// Takes rows in and passes on all that follows from them, depth first, so that they are still in the cache
+    /// (`docs/decisions/009-depth-first-within-an-epoch.md`).
     package func accept(_ batch: DeltaBatch, input: Int) {
         if let isAbandoned, isAbandoned() { return }
         operation.push(batch, input: input, errors: errors)
