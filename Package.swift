@@ -27,7 +27,7 @@ let modules: [Module] = [
     // L1
     Module(name: "MillBase", tests: false),
     // L2
-    Module(name: "MillColumnar", uses: ["MillBase"]),
+    Module(name: "MillColumnar", uses: ["MillBase", "CMemory"]),
     Module(name: "MillIO", uses: ["MillBase"]),
     Module(name: "MillSQL", uses: ["MillBase"]),
     Module(name: "MillPgWire", uses: ["MillBase"]),
@@ -36,7 +36,7 @@ let modules: [Module] = [
     Module(name: "MillConnectorKit", uses: ["MillBase", "MillColumnar", "MillIO"], tests: false),
     Module(name: "MillText", uses: ["MillBase", "MillColumnar", "MillConnectorKit", "CJSONDecode"]),
     Module(name: "MillExpr", uses: ["MillBase", "MillColumnar"]),
-    Module(name: "MillState", uses: ["MillBase", "MillColumnar"]),
+    Module(name: "MillState", uses: ["MillBase", "MillColumnar", "CMemory"]),
     Module(name: "MillLog", uses: ["MillBase", "MillIO", "MillKafkaWire"]),
     // L4
     Module(name: "MillPlan", uses: ["MillBase", "MillColumnar", "MillExpr"]),
@@ -93,6 +93,7 @@ let systemLibraries: [String: Target] = [
     "CLZ4": .systemLibrary(name: "CLZ4", pkgConfig: "liblz4", providers: [.apt(["liblz4-dev"])]),
     "CSnappy": .systemLibrary(name: "CSnappy", pkgConfig: "snappy", providers: [.apt(["libsnappy-dev"])]),
     "CZlib": .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+    "CMemory": .target(name: "CMemory", cSettings: [.unsafeFlags(["-O3"])]),
     "CChecksum": .target(name: "CChecksum", cSettings: [.unsafeFlags(["-O3"])]),
     "CJSONDecode": .target(name: "CJSONDecode", cxxSettings: [.unsafeFlags(["-O3"])], linkerSettings: [.linkedLibrary("simdjson")]),
 ]

@@ -25,6 +25,7 @@ extension StateTable {
             noteHeapBytes(bytes)
         }
         guard column.validity != nil else { return }
+        hasNulls[index] = true
         let nullOffset = RowLayout.nullOffset + index / 64 * 8
         let bit = UInt64(1) << UInt64(index % 64)
         for position in 0..<batchRows.count {
@@ -48,26 +49,25 @@ extension StateTable {
 
     /// Collects the batch rows that differ from the row found for them.
     func verify(_ columns: [Column], count: Int, rows: UnsafePointer<RowNumber>, differing: inout Selection) {
-        let flags = UnsafeMutablePointer<UInt8>.allocate(capacity: count)
-        defer { flags.deallocate() }
-        flags.initialize(repeating: 0, count: count)
+        let flags = clearedFlags(count: count)
+        let places = places(of: rows, count: count)
         let isByValue = equality == .values
         for (index, column) in columns.enumerated() {
             let offset = layout.offsets[index]
             switch column.type.physical {
-            case .bool8: compare(UInt8.self, column, offset, count, rows, flags) { $0 == $1 }
-            case .int16: compare(UInt16.self, column, offset, count, rows, flags) { $0 == $1 }
-            case .int32: compare(UInt32.self, column, offset, count, rows, flags) { $0 == $1 }
-            case .int64: compare(UInt64.self, column, offset, count, rows, flags) { $0 == $1 }
-            case .float32 where isByValue: compare(Float.self, column, offset, count, rows, flags) { $0 == $1 || ($0.isNaN && $1.isNaN) }
-            case .float32: compare(Float.self, column, offset, count, rows, flags) { $0.isIdentical(to: $1) }
-            case .float64 where isByValue: compare(Double.self, column, offset, count, rows, flags) { $0 == $1 || ($0.isNaN && $1.isNaN) }
-            case .float64: compare(Double.self, column, offset, count, rows, flags) { $0.isIdentical(to: $1) }
-            case .decimal where isByValue: compare(Decimal.self, column, offset, count, rows, flags) { Decimal.order($0, $1) == 0 }
-            case .decimal: compare(Decimal.self, column, offset, count, rows, flags) { $0.isIdentical(to: $1) }
-            case .interval where isByValue: compare(Interval.self, column, offset, count, rows, flags) { $0.comparable == $1.comparable }
-            case .interval: compare(Interval.self, column, offset, count, rows, flags) { $0 == $1 }
-            case .string: compare(StringView.self, column, offset, count, rows, flags) { $0 == $1 }
+            case .bool8: compare(UInt8.self, column, offset, count, places, flags) { $0 == $1 }
+            case .int16: compare(UInt16.self, column, offset, count, places, flags) { $0 == $1 }
+            case .int32: compare(UInt32.self, column, offset, count, places, flags) { $0 == $1 }
+            case .int64: compare(UInt64.self, column, offset, count, places, flags) { $0 == $1 }
+            case .float32 where isByValue: compare(Float.self, column, offset, count, places, flags) { $0 == $1 || ($0.isNaN && $1.isNaN) }
+            case .float32: compare(Float.self, column, offset, count, places, flags) { $0.isIdentical(to: $1) }
+            case .float64 where isByValue: compare(Double.self, column, offset, count, places, flags) { $0 == $1 || ($0.isNaN && $1.isNaN) }
+            case .float64: compare(Double.self, column, offset, count, places, flags) { $0.isIdentical(to: $1) }
+            case .decimal where isByValue: compare(Decimal.self, column, offset, count, places, flags) { Decimal.order($0, $1) == 0 }
+            case .decimal: compare(Decimal.self, column, offset, count, places, flags) { $0.isIdentical(to: $1) }
+            case .interval where isByValue: compare(Interval.self, column, offset, count, places, flags) { $0.comparable == $1.comparable }
+            case .interval: compare(Interval.self, column, offset, count, places, flags) { $0 == $1 }
+            case .string: compare(StringView.self, column, offset, count, places, flags) { $0 == $1 }
             }
             // A missing value is zero on both sides; only its bit tells it from a zero.
             let nullOffset = RowLayout.nullOffset + index / 64 * 8
@@ -75,12 +75,12 @@ extension StateTable {
             if let validity = column.validity {
                 for row in 0..<count {
                     let missing = ~(validity[row >> 6] &>> UInt64(row & 63)) & 1
-                    let stored = self.row(rows[row]).load(fromByteOffset: nullOffset, as: UInt64.self) &>> shift & 1
+                    let stored = places[row].load(fromByteOffset: nullOffset, as: UInt64.self) &>> shift & 1
                     flags[row] |= UInt8(truncatingIfNeeded: missing ^ stored)
                 }
-            } else {
+            } else if hasNulls[index] {
                 for row in 0..<count {
-                    flags[row] |= UInt8(truncatingIfNeeded: self.row(rows[row]).load(fromByteOffset: nullOffset, as: UInt64.self) &>> shift & 1)
+                    flags[row] |= UInt8(truncatingIfNeeded: places[row].load(fromByteOffset: nullOffset, as: UInt64.self) &>> shift & 1)
                 }
             }
         }
@@ -93,12 +93,12 @@ extension StateTable {
 
     @inline(__always)
     private func compare<T: BitwiseCopyable>(
-        _: T.Type, _ column: Column, _ offset: Int, _ count: Int, _ rows: UnsafePointer<RowNumber>, _ flags: UnsafeMutablePointer<UInt8>,
+        _: T.Type, _ column: Column, _ offset: Int, _ count: Int, _ places: UnsafePointer<UnsafeMutableRawPointer>, _ flags: UnsafeMutablePointer<UInt8>,
         _ equal: (T, T) -> Bool
     ) {
         let source = UnsafePointer(column.values(T.self))
         for batchRow in 0..<count {
-            let same = equal(source[batchRow], row(rows[batchRow]).load(fromByteOffset: offset, as: T.self))
+            let same = equal(source[batchRow], places[batchRow].load(fromByteOffset: offset, as: T.self))
             flags[batchRow] |= unsafeBitCast(same, to: UInt8.self) ^ 1
         }
     }

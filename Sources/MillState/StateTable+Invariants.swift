@@ -3,20 +3,20 @@ extension StateTable {
     package func checkInvariants() -> [String] {
         var broken: [String] = []
         var indexed = 0
-        let slots = 1 << directoryBits
-        for slot in 0..<slots where directory[slot] != 0 {
+        let slots = directory.slots
+        for slot in 0..<directory.count where slots[slot] != 0 {
             indexed += 1
-            let number = UInt32(truncatingIfNeeded: directory[slot]) - 1
+            let number = Directory.row(slots[slot])
             let hash = storedHash(number)
             if hash == 0 { broken.append("slot \(slot) points at the free row \(number)") }
-            if hash >> 32 != directory[slot] >> 32 { broken.append("slot \(slot) has another hash than row \(number)") }
-            var probe = home(hash)
+            if Directory.tag(hash) != Directory.tag(slots[slot]) { broken.append("slot \(slot) has another hash than row \(number)") }
+            var probe = directory.home(hash)
             while probe != slot {
-                if directory[probe] == 0 {
+                if slots[probe] == 0 {
                     broken.append("an empty slot between slot \(slot) and its home")
                     break
                 }
-                probe = (probe + 1) % slots
+                probe = (probe + 1) % directory.count
             }
         }
         var live = 0

@@ -1,3 +1,5 @@
+import CMemory
+import MillBase
 package import MillColumnar
 
 /// One operator's keyed rows in one worker's shard: hash access. (Ordered access is `OrderedTable`.)
@@ -6,11 +8,9 @@ package import MillColumnar
 /// hash, probe, then column by column compare or copy, so that no per-row work depends on a type.
 ///
 /// Invariants (`checkInvariants` verifies them):
-/// 1. A directory slot is 0 (empty) or `hash's upper 32 bits << 32 | row number + 1`. Its home is the hash's highest bits, so
-///    growing needs no row, and slots lie in ascending order of hash but for collisions: backfill scans rows by hash.
-/// 2. Linear probing without tombstones: between a slot and its home there is no empty slot.
-/// 3. A live row's stored hash is not 0; a free row's is, and free rows are linked through their payload start.
-/// 4. Views in live rows point into `heap` or are inline.
+/// 1. Each live row has one slot in the directory, and between a slot and its home there is no empty one.
+/// 2. A live row's stored hash is not 0; a free row's is, and free rows are linked through their payload start.
+/// 3. Views in live rows point into `heap` or are inline.
 ///
 /// Threading: owned by one worker. `snapshot()` gives a reader an immutable image; the heap only grows, so bytes that a
 /// snapshot or a batch in flight points at never change; compaction makes a new heap and leaves the old to its holders.
@@ -18,24 +18,38 @@ package final class StateTable {
     package let layout: RowLayout
     /// When a batch's row is the same as a stored one: by value for keys and groups, by representation for multisets of rows.
     let equality: RowEquality
-    /// Live rows.
-    package internal(set) var count = 0
     package private(set) var heap = StringHeap()
     private var heapLiveBytes = 0
 
     private var pages: [StatePage] = []
-    private var bases: UnsafeMutablePointer<UnsafeMutableRawPointer>
-    private var basesCapacity = 16
-    /// For each page whether a snapshot may hold it; empty while no page is shared.
+    private var slab: PageSlab?
+    /// For each page whether a snapshot may hold it; not kept before the first snapshot.
     private var shared: [Bool] = []
     private let rowShift: Int
     private let slotMask: Int
-    private var rowsUsed = 0
-    private var freeHead: UInt32 = 0
+    private let store: UnsafeMutablePointer<RowStore>
 
-    var directory: UnsafeMutablePointer<UInt64>
-    var directoryBits = 6
+    var directory = Directory()
     private let keepsDirectory: Bool
+    /// For each column whether a row has ever been NULL in it.
+    var hasNulls: [Bool]
+    /// Where the rows of the batch in work lie.
+    private let places = UnsafeMutablePointer<UnsafeMutableRawPointer>.allocate(capacity: Limits.batchRowsMax)
+    private let flags = UnsafeMutablePointer<UInt8>.allocate(capacity: Limits.batchRowsMax)
+
+    /// What is read and changed for each row. Behind a fixed address: on the variables of a class every access is checked for
+    /// overlap with others, at the price of several instructions a row.
+    private struct RowStore {
+        var bases: UnsafeMutablePointer<UnsafeMutableRawPointer>
+        var basesCapacity = 16
+        var used = 0
+        var live = 0
+        var freeHead: UInt32 = 0
+        var isShared = false
+    }
+
+    /// Pages of a table before it takes memory by the slab.
+    private static let singlePagesMax = 64
 
     /// - Parameters:
     ///   - payloadBytes: room for the operator in every row, zero in a new row; at least 4.
@@ -46,21 +60,27 @@ package final class StateTable {
         let perPage = max(1, StatePage.bytes / layout.stride)
         rowShift = Int.bitWidth - 1 - perPage.leadingZeroBitCount
         slotMask = (1 << rowShift) - 1
-        bases = .allocate(capacity: basesCapacity)
+        store = .allocate(capacity: 1)
+        store.initialize(to: RowStore(bases: .allocate(capacity: 16)))
         keepsDirectory = indexed
-        directory = .allocate(capacity: 1 << directoryBits)
-        directory.initialize(repeating: 0, count: 1 << directoryBits)
+        hasNulls = Array(repeating: false, count: columns.count)
     }
 
     deinit {
-        bases.deallocate()
-        directory.deallocate()
+        store.pointee.bases.deallocate()
+        store.deallocate()
+        directory.free()
+        places.deallocate()
+        flags.deallocate()
     }
 
     // MARK: Rows
 
+    /// Live rows.
+    package var count: Int { store.pointee.live }
+
     @inline(__always) package func row(_ number: RowNumber) -> UnsafeMutableRawPointer {
-        bases[Int(number) >> rowShift] + (Int(number) & slotMask) * layout.stride
+        store.pointee.bases[Int(number) >> rowShift] + (Int(number) & slotMask) * layout.stride
     }
 
     @inline(__always) package func payload(_ number: RowNumber) -> UnsafeMutableRawPointer {
@@ -71,47 +91,57 @@ package final class StateTable {
 
     /// Bytes held by pages, heap and directory.
     package var byteCount: Int {
-        pages.count * ((slotMask + 1) * layout.stride) + heap.byteCount + 8 << directoryBits
+        pages.count * ((slotMask + 1) * layout.stride) + heap.byteCount + directory.byteCount
     }
 
     /// A new row with everything but its hash zero.
-    private func allocateRow(hash: UInt64) -> RowNumber {
-        count += 1
-        if freeHead != 0 {
-            let number = freeHead - 1
-            prepareToWrite(number)
-            let row = row(number)
-            freeHead = row.load(fromByteOffset: layout.payloadOffset, as: UInt32.self)
-            row.storeBytes(of: hash, as: UInt64.self)
-            row.storeBytes(of: 0, toByteOffset: layout.payloadOffset, as: UInt32.self)
-            return number
-        }
-        if rowsUsed >> rowShift == pages.count { addPage() }
-        let number = RowNumber(rowsUsed)
-        rowsUsed += 1
+    @inline(__always) private func allocateRow(hash: UInt64) -> RowNumber {
+        store.pointee.live &+= 1
+        if store.pointee.freeHead != 0 { return reuseRow(hash: hash) }
+        let used = store.pointee.used
+        if used >> rowShift == pages.count { addPage() }
+        store.pointee.used = used &+ 1
+        let number = RowNumber(truncatingIfNeeded: used)
         prepareToWrite(number)
         row(number).storeBytes(of: hash, as: UInt64.self)
         return number
     }
 
+    private func reuseRow(hash: UInt64) -> RowNumber {
+        let number = store.pointee.freeHead - 1
+        prepareToWrite(number)
+        let row = row(number)
+        store.pointee.freeHead = row.load(fromByteOffset: layout.payloadOffset, as: UInt32.self)
+        row.storeBytes(of: hash, as: UInt64.self)
+        row.storeBytes(of: 0, toByteOffset: layout.payloadOffset, as: UInt32.self)
+        return number
+    }
+
     private func addPage() {
-        precondition(rowsUsed < Int(UInt32.max) - 1 << rowShift, "a table holds fewer than 2^32 rows")
-        if pages.count == basesCapacity {
-            let larger = UnsafeMutablePointer<UnsafeMutableRawPointer>.allocate(capacity: basesCapacity * 2)
-            larger.update(from: bases, count: basesCapacity)
-            bases.deallocate()
-            bases = larger
-            basesCapacity *= 2
+        precondition(store.pointee.used < Int(UInt32.max) - 1 << rowShift, "a table holds fewer than 2^32 rows")
+        if pages.count == store.pointee.basesCapacity {
+            let larger = UnsafeMutablePointer<UnsafeMutableRawPointer>.allocate(capacity: pages.count * 2)
+            larger.update(from: store.pointee.bases, count: pages.count)
+            store.pointee.bases.deallocate()
+            store.pointee.bases = larger
+            store.pointee.basesCapacity = pages.count * 2
         }
-        let page = StatePage(byteCount: (slotMask + 1) * layout.stride)
-        bases[pages.count] = page.memory
+        let page = newPage((slotMask + 1) * layout.stride)
+        store.pointee.bases[pages.count] = page.memory
         pages.append(page)
-        if !shared.isEmpty { shared.append(false) }
+        if store.pointee.isShared { shared.append(false) }
+    }
+
+    private func newPage(_ byteCount: Int) -> StatePage {
+        guard pages.count >= Self.singlePagesMax, byteCount <= PageSlab.bytes / 8 else { return StatePage(byteCount: byteCount) }
+        if let slab, let page = StatePage(of: slab, byteCount: byteCount) { return page }
+        slab = PageSlab()
+        return slab.flatMap { StatePage(of: $0, byteCount: byteCount) } ?? StatePage(byteCount: byteCount)
     }
 
     /// Must be called before a row that may be shared with a snapshot is changed. Pointers to rows of its page are void after.
     @inline(__always) package func prepareToWrite(_ number: RowNumber) {
-        if !shared.isEmpty { unshare(Int(number) >> rowShift) }
+        if store.pointee.isShared { unshare(Int(number) >> rowShift) }
     }
 
     private func unshare(_ page: Int) {
@@ -119,7 +149,7 @@ package final class StateTable {
         shared[page] = false
         if !isKnownUniquelyReferenced(&pages[page]) {
             pages[page] = StatePage(copying: pages[page])
-            bases[page] = pages[page].memory
+            store.pointee.bases[page] = pages[page].memory
         }
     }
 
@@ -134,41 +164,50 @@ package final class StateTable {
     package func findOrInsert(
         _ columns: [Column], hashes: UnsafePointer<UInt64>, count batchCount: Int, rows: UnsafeMutablePointer<RowNumber>, inserted: inout Selection
     ) {
-        reserve(batchCount)
-        inserted.count = 0
-        let directory = directory
-        let shift = UInt64(64 - directoryBits)
-        let mask = 1 << directoryBits - 1
-        for index in 0..<batchCount {
-            let hash = max(hashes[index], 1)
-            var slot = Int(truncatingIfNeeded: hash &>> shift)
-            let tag = hash & 0xFFFF_FFFF_0000_0000
-            while true {
-                let entry = directory[slot]
-                if entry == 0 {
-                    let number = allocateRow(hash: hash)
-                    directory[slot] = tag | UInt64(number + 1)
-                    rows[index] = number
-                    inserted.rows[inserted.count] = UInt32(truncatingIfNeeded: index)
-                    inserted.count &+= 1
-                    break
-                }
-                if entry & 0xFFFF_FFFF_0000_0000 == tag {
-                    let number = UInt32(truncatingIfNeeded: entry) &- 1
-                    if storedHash(number) == hash {
-                        rows[index] = number
-                        break
-                    }
-                }
-                slot = (slot &+ 1) & mask
-            }
-        }
+        precondition(batchCount <= Limits.batchRowsMax, "a batch has at most \(Limits.batchRowsMax) rows")
+        directory.reserve(count + batchCount)
+        probe(hashes, batchCount, rows: rows, inserted: &inserted)
         for (index, column) in columns.enumerated() { write(column, to: index, batchRows: inserted, rows: rows) }
         guard inserted.count < batchCount else { return }
         var differing = Selection(capacity: batchCount)
         verify(columns, count: batchCount, rows: rows, differing: &differing)
         for position in 0..<differing.count {
             resolveCollision(columns, hashes: hashes, batchRow: Int(differing.rows[position]), rows: rows, inserted: &inserted)
+        }
+    }
+
+    /// For each hash the first row with its tag, or a new row. Only reads the directory: whether a row found is the right one is seen
+    /// by its columns, and by then its bytes have come.
+    private func probe(_ hashes: UnsafePointer<UInt64>, _ batchCount: Int, rows: UnsafeMutablePointer<RowNumber>, inserted: inout Selection) {
+        inserted.count = 0
+        let directory = directory
+        let slots = directory.slots
+        let mask = directory.mask
+        let isLarge = directory.isLarge
+        let ahead = 24
+        if isLarge { for index in 0..<min(ahead, batchCount) { mill_prefetch(slots + directory.home(hashes[index])) } }
+        for index in 0..<batchCount {
+            if isLarge, index &+ ahead < batchCount { mill_prefetch(slots + directory.home(hashes[index &+ ahead])) }
+            let hash = max(hashes[index], 1)
+            var slot = directory.home(hash)
+            let tag = Directory.tag(hash)
+            while true {
+                let entry = slots[slot]
+                if entry == 0 {
+                    let number = allocateRow(hash: hash)
+                    slots[slot] = Directory.entry(hash, number)
+                    rows[index] = number
+                    inserted.rows[inserted.count] = UInt32(truncatingIfNeeded: index)
+                    inserted.count &+= 1
+                    break
+                }
+                if Directory.tag(entry) == tag {
+                    rows[index] = Directory.row(entry)
+                    if isLarge { mill_prefetch(row(rows[index])) }
+                    break
+                }
+                slot = (slot &+ 1) & mask
+            }
         }
     }
 
@@ -185,37 +224,53 @@ package final class StateTable {
 
     /// The row equal to each batch row, or `notFound`.
     package func find(_ columns: [Column], hashes: UnsafePointer<UInt64>, count batchCount: Int, rows: UnsafeMutablePointer<RowNumber>) {
+        precondition(batchCount <= Limits.batchRowsMax, "a batch has at most \(Limits.batchRowsMax) rows")
         guard count > 0 else { return rows.update(repeating: Self.notFound, count: batchCount) }
-        let mask = 1 << directoryBits - 1
-        withUnsafeTemporaryAllocation(of: RowNumber.self, capacity: batchCount) { candidates in
-            let candidates = candidates.baseAddress.unsafelyUnwrapped
-            for index in 0..<batchCount {
-                let hash = max(hashes[index], 1)
-                rows[index] = Self.notFound
-                // A row without a candidate is compared with the first row, and the answer ignored.
-                candidates[index] = 0
-                var slot = home(hash)
-                while directory[slot] != 0 {
-                    let number = UInt32(truncatingIfNeeded: directory[slot]) &- 1
-                    if directory[slot] >> 32 == hash >> 32, storedHash(number) == hash {
-                        rows[index] = number
-                        candidates[index] = number
-                        break
-                    }
-                    slot = (slot &+ 1) & mask
+        let directory = directory
+        let slots = directory.slots
+        let mask = directory.mask
+        let isLarge = directory.isLarge
+        let ahead = 24
+        // Positions in the batch of the rows that have a candidate, and their candidates.
+        var found = Selection(capacity: batchCount)
+        if isLarge { for index in 0..<min(ahead, batchCount) { mill_prefetch(slots + directory.home(hashes[index])) } }
+        for index in 0..<batchCount {
+            if isLarge, index &+ ahead < batchCount { mill_prefetch(slots + directory.home(hashes[index &+ ahead])) }
+            let hash = max(hashes[index], 1)
+            let tag = Directory.tag(hash)
+            var slot = directory.home(hash)
+            rows[index] = Self.notFound
+            while slots[slot] != 0 {
+                if Directory.tag(slots[slot]) == tag {
+                    rows[index] = Directory.row(slots[slot])
+                    if isLarge { mill_prefetch(row(rows[index])) }
+                    found.rows[found.count] = UInt32(truncatingIfNeeded: index)
+                    found.count &+= 1
+                    break
                 }
+                slot = (slot &+ 1) & mask
             }
-            var differing = Selection(capacity: batchCount)
-            verify(columns, count: batchCount, rows: candidates, differing: &differing)
-            for position in 0..<differing.count {
-                let batchRow = Int(differing.rows[position])
-                guard rows[batchRow] != Self.notFound else { continue }
-                rows[batchRow] = Self.notFound
-                forEach(hash: hashes[batchRow]) { number in
-                    guard equals(number, columns, batchRow) else { return true }
-                    rows[batchRow] = number
-                    return false
-                }
+        }
+        guard found.count > 0 else { return }
+        var differing = Selection(capacity: batchCount)
+        if found.count == batchCount {
+            verify(columns, count: batchCount, rows: rows, differing: &differing)
+        } else {
+            // The others are compared with some row, and the answer ignored.
+            let some = rows[Int(found.rows[0])]
+            withUnsafeTemporaryAllocation(of: RowNumber.self, capacity: batchCount) { candidates in
+                for index in 0..<batchCount { candidates[index] = rows[index] == Self.notFound ? some : rows[index] }
+                verify(columns, count: batchCount, rows: candidates.baseAddress.unsafelyUnwrapped, differing: &differing)
+            }
+        }
+        for position in 0..<differing.count {
+            let batchRow = Int(differing.rows[position])
+            guard rows[batchRow] != Self.notFound else { continue }
+            rows[batchRow] = Self.notFound
+            forEach(hash: hashes[batchRow]) { number in
+                guard equals(number, columns, batchRow) else { return true }
+                rows[batchRow] = number
+                return false
             }
         }
     }
@@ -228,18 +283,19 @@ package final class StateTable {
         _ columns: [Column], hashes: UnsafePointer<UInt64>, batchRow: Int, rows: UnsafeMutablePointer<RowNumber>, inserted: inout Selection
     ) {
         let hash = max(hashes[batchRow], 1)
-        let mask = 1 << directoryBits - 1
-        var slot = home(hash)
-        while directory[slot] != 0 {
-            let number = UInt32(truncatingIfNeeded: directory[slot]) &- 1
+        let slots = directory.slots
+        let mask = directory.mask
+        var slot = directory.home(hash)
+        while slots[slot] != 0 {
+            let number = Directory.row(slots[slot])
             if storedHash(number) == hash, equals(number, columns, batchRow) {
                 rows[batchRow] = number
                 return
             }
-            slot = (slot + 1) & mask
+            slot = (slot &+ 1) & mask
         }
         let number = allocateRow(hash: hash)
-        directory[slot] = hash & 0xFFFF_FFFF_0000_0000 | UInt64(number + 1)
+        slots[slot] = Directory.entry(hash, number)
         rows[batchRow] = number
         var one = Selection(capacity: 1)
         one.rows[0] = UInt32(batchRow)
@@ -258,12 +314,13 @@ package final class StateTable {
     /// Calls `body` with the rows whose stored hash is `hash`, until it returns false.
     package func forEach(hash: UInt64, _ body: (RowNumber) -> Bool) {
         let hash = max(hash, 1)
-        let mask = 1 << directoryBits - 1
-        var slot = home(hash)
-        while directory[slot] != 0 {
-            let number = UInt32(truncatingIfNeeded: directory[slot]) &- 1
+        let slots = directory.slots
+        let mask = directory.mask
+        var slot = directory.home(hash)
+        while slots[slot] != 0 {
+            let number = Directory.row(slots[slot])
             if storedHash(number) == hash, !body(number) { return }
-            slot = (slot + 1) & mask
+            slot = (slot &+ 1) & mask
         }
     }
 
@@ -276,30 +333,31 @@ package final class StateTable {
         let row = row(number)
         if layout.hasStrings { heapLiveBytes -= stringBytes(row) }
         row.initializeMemory(as: UInt8.self, repeating: 0, count: layout.stride)
-        row.storeBytes(of: freeHead, toByteOffset: layout.payloadOffset, as: UInt32.self)
-        freeHead = number + 1
-        count -= 1
+        row.storeBytes(of: store.pointee.freeHead, toByteOffset: layout.payloadOffset, as: UInt32.self)
+        store.pointee.freeHead = number + 1
+        store.pointee.live -= 1
     }
 
     /// Backward-shift deletion: entries after the hole move into it while that brings them nearer to their home.
     private func removeFromDirectory(_ number: RowNumber) {
-        let mask = 1 << directoryBits - 1
-        var slot = home(storedHash(number))
-        while UInt32(truncatingIfNeeded: directory[slot]) != number + 1 {
-            precondition(directory[slot] != 0, "a live row has a directory slot")
-            slot = (slot + 1) & mask
+        let slots = directory.slots
+        let mask = directory.mask
+        var slot = directory.home(storedHash(number))
+        while Directory.row(slots[slot]) != number {
+            precondition(slots[slot] != 0, "a live row has a directory slot")
+            slot = (slot &+ 1) & mask
         }
         var hole = slot
-        var next = (slot + 1) & mask
-        while directory[next] != 0 {
-            let origin = home(directory[next])
+        var next = (slot &+ 1) & mask
+        while slots[next] != 0 {
+            let origin = directory.home(slots[next])
             if (next &- origin) & mask >= (next &- hole) & mask {
-                directory[hole] = directory[next]
+                slots[hole] = slots[next]
                 hole = next
             }
-            next = (next + 1) & mask
+            next = (next &+ 1) & mask
         }
-        directory[hole] = 0
+        slots[hole] = 0
     }
 
     /// Rewrites the heap without dead strings when they outweigh the live ones. Call between batches.
@@ -328,35 +386,24 @@ package final class StateTable {
 
     func noteHeapBytes(_ bytes: Int) { heapLiveBytes += bytes }
 
-    // MARK: Directory
+    /// Where each of `count` rows lies, until a row is added or a page is prepared for writing.
+    @inline(__always)
+    func places(of rows: UnsafePointer<RowNumber>, count: Int) -> UnsafePointer<UnsafeMutableRawPointer> {
+        for index in 0..<count { places[index] = row(rows[index]) }
+        return UnsafePointer(places)
+    }
 
-    @inline(__always) func home(_ hash: UInt64) -> Int { Int(truncatingIfNeeded: hash >> UInt64(64 - directoryBits)) }
-
-    /// Room for `more` rows at a load of at most one half.
-    private func reserve(_ more: Int) {
-        guard (count + more) * 2 > 1 << directoryBits else { return }
-        var bits = directoryBits
-        while (count + more) * 2 > 1 << bits { bits += 1 }
-        // Twice what is needed now, so that growing stays rare.
-        let old = directory
-        let oldSlots = 1 << directoryBits
-        directoryBits = bits + 1
-        directory = .allocate(capacity: 1 << directoryBits)
-        directory.initialize(repeating: 0, count: 1 << directoryBits)
-        let mask = 1 << directoryBits - 1
-        for index in 0..<oldSlots where old[index] != 0 {
-            var slot = home(old[index])
-            while directory[slot] != 0 { slot = (slot + 1) & mask }
-            directory[slot] = old[index]
-        }
-        old.deallocate()
+    /// A zero for each of `count` rows.
+    func clearedFlags(count: Int) -> UnsafeMutablePointer<UInt8> {
+        flags.update(repeating: 0, count: count)
+        return flags
     }
 
     // MARK: Scanning
 
     /// Calls `body` with every live row, in page order.
     package func forEachRow(_ body: (RowNumber) -> Void) {
-        for number in 0..<rowsUsed where storedHash(RowNumber(number)) != 0 { body(RowNumber(number)) }
+        for number in 0..<store.pointee.used where storedHash(RowNumber(number)) != 0 { body(RowNumber(number)) }
     }
 
     /// The live rows with `lower <= hash`, until about `limit` rows; `next` is the hash to go on from, nil at the end. Every row with
@@ -366,25 +413,25 @@ package final class StateTable {
     /// a cluster has been read, so have all rows whose home is before its end. A cluster may take the result over the limit.
     package func rows(fromHash lower: UInt64, limit: Int) -> (rows: [RowNumber], next: UInt64?) {
         var found: [RowNumber] = []
-        let slots = 1 << directoryBits
-        let first = home(lower)
+        let (slots, count) = (directory.slots, directory.count)
+        let first = directory.home(lower)
         var slot = first
         func take(_ entry: UInt64) {
-            let number = UInt32(truncatingIfNeeded: entry) &- 1
+            let number = Directory.row(entry)
             if storedHash(number) >= lower { found.append(number) }
         }
-        while slot < slots, found.count < limit || directory[slot] != 0 {
+        while slot < count, found.count < limit || slots[slot] != 0 {
             // A row of an earlier home has a smaller hash; one that wrapped around from the end is read with the last cluster.
-            let entry = directory[slot]
-            if entry != 0, home(entry) >= first, home(entry) <= slot { take(entry) }
+            let entry = slots[slot]
+            if entry != 0, directory.home(entry) >= first, directory.home(entry) <= slot { take(entry) }
             slot += 1
         }
-        guard slot == slots else { return (found, UInt64(slot) << UInt64(64 - directoryBits)) }
+        guard slot == count else { return (found, UInt64(slot) << UInt64(64 - directory.bits)) }
         // The last cluster goes on at the start of the directory.
         slot = 0
-        while directory[slots - 1] != 0, directory[slot] != 0 {
-            let entry = directory[slot]
-            if home(entry) > slot, home(entry) >= first { take(entry) }
+        while slots[count - 1] != 0, slots[slot] != 0 {
+            let entry = slots[slot]
+            if directory.home(entry) > slot, directory.home(entry) >= first { take(entry) }
             slot += 1
         }
         return (found, nil)
@@ -393,6 +440,7 @@ package final class StateTable {
     /// An immutable image of all rows as of now, for readers on other threads.
     package func snapshot() -> TableSnapshot {
         shared = Array(repeating: true, count: pages.count)
-        return TableSnapshot(layout: layout, pages: pages, rowsPerPage: slotMask + 1, rowsUsed: rowsUsed, count: count, heap: heap)
+        store.pointee.isShared = true
+        return TableSnapshot(layout: layout, pages: pages, rowsPerPage: slotMask + 1, rowsUsed: store.pointee.used, count: count, heap: heap)
     }
 }

@@ -94,16 +94,27 @@ final class IntegerSumAccumulator: Accumulator {
     private func add<T: FixedWidthInteger & SignedInteger>(_: T.Type, _ groups: GroupRows, _ column: Column, _ weights: UnsafePointer<Int64>?) {
         let values = UnsafePointer(column.values(T.self))
         let validity = column.validity
-        for index in 0..<groups.count {
-            let weight = weights?[index] ?? 1
-            if let validity, validity[index >> 6] &>> UInt64(index & 63) & 1 == 0 { continue }
-            let state = groups.pointer(index, UInt64.self)
-            let product = Int64(truncatingIfNeeded: values[index]).multipliedFullWidth(by: weight)
-            let (low, carry) = state[0].addingReportingOverflow(product.low)
-            state[0] = low
-            state[1] = state[1] &+ UInt64(bitPattern: product.high) &+ (carry ? 1 : 0)
-            state[2] = state[2] &+ UInt64(bitPattern: weight)
+        guard let weights else {
+            for index in 0..<groups.count {
+                if let validity, validity[index >> 6] &>> UInt64(index & 63) & 1 == 0 { continue }
+                let value = Int64(truncatingIfNeeded: values[index])
+                Self.add((UInt64(bitPattern: value), value &>> 63), count: 1, to: groups.pointer(index, UInt64.self))
+            }
+            return
         }
+        for index in 0..<groups.count {
+            if let validity, validity[index >> 6] &>> UInt64(index & 63) & 1 == 0 { continue }
+            let product = Int64(truncatingIfNeeded: values[index]).multipliedFullWidth(by: weights[index])
+            Self.add((product.low, product.high), count: weights[index], to: groups.pointer(index, UInt64.self))
+        }
+    }
+
+    @inline(__always)
+    private static func add(_ value: (low: UInt64, high: Int64), count: Int64, to state: UnsafeMutablePointer<UInt64>) {
+        let (low, carry) = state[0].addingReportingOverflow(value.low)
+        state[0] = low
+        state[1] = state[1] &+ UInt64(bitPattern: value.high) &+ (carry ? 1 : 0)
+        state[2] = state[2] &+ UInt64(bitPattern: count)
     }
 
     func output(_ payloads: [UnsafeMutableRawPointer], offset: Int, errors: inout [(Int, SQLError)]) -> Column {

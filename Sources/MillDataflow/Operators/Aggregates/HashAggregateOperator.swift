@@ -25,9 +25,11 @@ package final class HashAggregateOperator: Operator {
     private let table: StateTable
     private let payloadBytes: Int
 
-    private var touched: [RowNumber] = []
+    /// The groups that rows of this epoch belong to, and their payloads as they were before.
+    private var touched: UnsafeMutablePointer<RowNumber>
     private var saved: UnsafeMutableRawPointer
-    private var savedCapacity = 1024
+    private var touchedCount = 0
+    private var touchedCapacity = 1024
     /// The touched group to go on with while output is given; nil between epochs.
     private var position: Int?
 
@@ -74,11 +76,13 @@ package final class HashAggregateOperator: Operator {
         self.calls = built
         payloadBytes = offset
         table = StateTable(columns: keyTypes, payloadBytes: offset)
-        saved = .allocate(byteCount: savedCapacity * offset, alignment: 8)
+        touched = .allocate(capacity: touchedCapacity)
+        saved = .allocate(byteCount: touchedCapacity * offset, alignment: 8)
         if ownsGlobalGroup && keys.isEmpty { startGlobalGroup() }
     }
 
     deinit {
+        touched.deallocate()
         saved.deallocate()
         rows.deallocate()
         hashes.deallocate()
@@ -120,13 +124,8 @@ package final class HashAggregateOperator: Operator {
         RowHash.hash(keyColumns, count: count, into: hashes)
         table.findOrInsert(keyColumns, hashes: hashes, count: count, rows: rows, inserted: &inserted)
         let weights = batch.weights.map { UnsafePointer($0.values) }
-        for index in 0..<count {
-            let payload = table.payload(rows[index])
-            payloads[index] = payload
-            if payload.load(as: UInt32.self) == 0 { touch(rows[index], payload) }
-            let weight = (payload + Self.weightOffset).assumingMemoryBound(to: Int64.self)
-            weight.pointee &+= weights?[index] ?? 1
-        }
+        if touchedCount + count > touchedCapacity { growTouched(count) }
+        touchedCount = touch(count, weights)
         for call in calls { update(call, batch, weights, errors) }
     }
 
@@ -151,17 +150,36 @@ package final class HashAggregateOperator: Operator {
         call.accumulator.update(groups, values: values, weights: effective.values)
     }
 
-    private func touch(_ number: RowNumber, _ payload: UnsafeMutableRawPointer) {
-        if touched.count == savedCapacity {
-            let larger = UnsafeMutableRawPointer.allocate(byteCount: 2 * savedCapacity * payloadBytes, alignment: 8)
-            larger.copyMemory(from: saved, byteCount: savedCapacity * payloadBytes)
-            saved.deallocate()
-            saved = larger
-            savedCapacity *= 2
+    /// Notes the payload of each row's group, adds the row's weight, and saves groups that are touched for the first time in this
+    /// epoch; there is room for all.
+    /// - Returns: how many groups are touched now.
+    private func touch(_ count: Int, _ weights: UnsafePointer<Int64>?) -> Int {
+        let (touched, saved, payloadBytes) = (touched, saved, payloadBytes)
+        var touchedCount = touchedCount
+        for index in 0..<count {
+            let payload = table.payload(rows[index])
+            payloads[index] = payload
+            if payload.load(as: UInt32.self) == 0 {
+                (saved + touchedCount &* payloadBytes).copyMemory(from: payload, byteCount: payloadBytes)
+                touched[touchedCount] = rows[index]
+                touchedCount &+= 1
+                payload.storeBytes(of: UInt32(truncatingIfNeeded: touchedCount), as: UInt32.self)
+            }
+            (payload + Self.weightOffset).assumingMemoryBound(to: Int64.self).pointee &+= weights?[index] ?? 1
         }
-        (saved + touched.count * payloadBytes).copyMemory(from: payload, byteCount: payloadBytes)
-        touched.append(number)
-        payload.storeBytes(of: UInt32(truncatingIfNeeded: touched.count), as: UInt32.self)
+        return touchedCount
+    }
+
+    private func growTouched(_ more: Int) {
+        touchedCapacity = max(touchedCount + more, 2 * touchedCapacity)
+        let numbers = UnsafeMutablePointer<RowNumber>.allocate(capacity: touchedCapacity)
+        numbers.update(from: touched, count: touchedCount)
+        touched.deallocate()
+        touched = numbers
+        let larger = UnsafeMutableRawPointer.allocate(byteCount: touchedCapacity * payloadBytes, alignment: 8)
+        larger.copyMemory(from: saved, byteCount: touchedCount * payloadBytes)
+        saved.deallocate()
+        saved = larger
     }
 
     /// The group of an aggregate without keys: weight 1 of its own keeps it alive. Its saved copy has weight 0, so the first
@@ -169,21 +187,17 @@ package final class HashAggregateOperator: Operator {
     private func startGlobalGroup() {
         RowHash.hash([], count: 1, into: hashes)
         table.findOrInsert([], hashes: hashes, count: 1, rows: rows, inserted: &inserted)
-        let payload = table.payload(rows[0])
-        touch(rows[0], payload)
-        payload.storeBytes(of: 1, toByteOffset: Self.weightOffset, as: Int64.self)
+        touchedCount = touch(1, nil)
     }
 
     // MARK: Output
 
     package func closeEpoch(errors: OperatorErrors) {
-        let pointers = touched.map { table.payload($0) }
-        pointers.withUnsafeBufferPointer { payloads in
-            touched.withUnsafeBufferPointer { numbers in
-                guard let first = payloads.baseAddress, let firstNumber = numbers.baseAddress else { return }
-                for call in calls {
-                    call.accumulator.refresh(GroupRows(payloads: first, numbers: firstNumber, count: payloads.count, offset: call.offset))
-                }
+        for start in stride(from: 0, to: touchedCount, by: Limits.batchRowsMax) {
+            let count = min(touchedCount - start, Limits.batchRowsMax)
+            for index in 0..<count { payloads[index] = table.payload(touched[start + index]) }
+            for call in calls {
+                call.accumulator.refresh(GroupRows(payloads: payloads, numbers: touched + start, count: count, offset: call.offset))
             }
         }
         position = 0
@@ -191,11 +205,11 @@ package final class HashAggregateOperator: Operator {
 
     package func next(errors: OperatorErrors) -> DeltaBatch? {
         while let start = position {
-            guard start < touched.count else {
+            guard start < touchedCount else {
                 finishEpoch()
                 return nil
             }
-            let end = min(touched.count, start + Limits.batchRowsMax / 2)
+            let end = min(touchedCount, start + Limits.batchRowsMax / 2)
             position = end
             if let batch = output(start, end, errors) { return batch }
         }
@@ -274,14 +288,15 @@ package final class HashAggregateOperator: Operator {
 
     private func finishEpoch() {
         for call in calls { call.distinct?.removeEmptied() }
-        for number in touched {
+        for index in 0..<touchedCount {
+            let number = touched[index]
             let payload = table.payload(number)
             payload.storeBytes(of: 0, as: UInt32.self)
             guard payload.load(fromByteOffset: Self.weightOffset, as: Int64.self) == 0 else { continue }
             for call in calls { call.accumulator.release(number, payload + call.offset) }
             table.remove(number)
         }
-        touched.removeAll(keepingCapacity: true)
+        touchedCount = 0
         position = nil
         table.compactHeapIfWorthwhile()
         for call in calls where call.accumulator.wantsCompaction {
@@ -297,11 +312,11 @@ package final class HashAggregateOperator: Operator {
             let weight = table.payload(number).load(fromByteOffset: Self.weightOffset, as: Int64.self)
             if weight <= 0 { broken.append("group \(number) has the weight \(weight)") }
         }
-        if !touched.isEmpty { broken.append("\(touched.count) groups are still marked as touched") }
+        if touchedCount > 0 { broken.append("\(touchedCount) groups are still marked as touched") }
         return broken + calls.compactMap(\.distinct).flatMap { $0.checkInvariants() }
     }
 
     package var stateByteCount: Int {
-        table.byteCount + savedCapacity * payloadBytes + calls.reduce(0) { $0 + $1.accumulator.outsideByteCount + ($1.distinct?.byteCount ?? 0) }
+        table.byteCount + touchedCapacity * (payloadBytes + 4) + calls.reduce(0) { $0 + $1.accumulator.outsideByteCount + ($1.distinct?.byteCount ?? 0) }
     }
 }

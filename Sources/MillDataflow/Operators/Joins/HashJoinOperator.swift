@@ -110,23 +110,29 @@ package final class HashJoinOperator: Operator {
 
     /// Collects candidates up to a batch, keeps those that pass the residual, notes what changes for unmatched rows.
     private func makePairs(_ batch: DeltaBatch, _ errors: OperatorErrors) -> DeltaBatch? {
-        let other = sides[1 - own]
         let firstRow = batchRow
-        pairRows.count = 0
-        while batchRow < batch.count, pairRows.count < Limits.batchRowsMax {
-            if candidate == 0 {
-                batchRow += 1
-                if batchRow < batch.count { candidate = firsts[batchRow] }
-                continue
-            }
-            pairRows.rows[pairRows.count] = UInt32(truncatingIfNeeded: batchRow)
-            pairNumbers[pairRows.count] = candidate - 1
-            pairRows.count += 1
-            candidate = other.next(after: candidate - 1)
-        }
+        collectPairs(batch.count, sides[1 - own])
         let result = pairRows.count > 0 ? joined(batch, errors) : nil
         if tracks[own] { noteOwnUnmatched(batch, from: firstRow, to: batchRow) }
         return result
+    }
+
+    /// The next candidates of the batch's rows, at most a batch of them.
+    private func collectPairs(_ rowCount: Int, _ other: JoinSide) {
+        var (row, candidate, count) = (batchRow, candidate, 0)
+        let rows = pairRows.rows
+        while row < rowCount, count < Limits.batchRowsMax {
+            if candidate == 0 {
+                row &+= 1
+                if row < rowCount { candidate = firsts[row] }
+                continue
+            }
+            rows[count] = UInt32(truncatingIfNeeded: row)
+            pairNumbers[count] = candidate &- 1
+            count &+= 1
+            candidate = other.next(after: candidate &- 1)
+        }
+        (batchRow, self.candidate, pairRows.count) = (row, candidate, count)
     }
 
     private func joined(_ batch: DeltaBatch, _ errors: OperatorErrors) -> DeltaBatch? {
@@ -134,9 +140,10 @@ package final class HashJoinOperator: Operator {
         var columns: [Column] = []
         let weights = Weights(count: pairRows.count)
         var plain = true
+        let (rows, target) = (pairRows.rows, weights.values)
         for pair in 0..<pairRows.count {
-            let weight = batch.weight(Int(pairRows.rows[pair])) &* other.weight(pairNumbers[pair])
-            weights.values[pair] = weight
+            let weight = batch.weight(Int(rows[pair])) &* other.weight(pairNumbers[pair])
+            target[pair] = weight
             plain = plain && weight == 1
         }
         if emitsPairs || residual != nil {

@@ -12,7 +12,7 @@ import MillState
 ///              other side's rows
 ///              that it matches
 ///        16 4  next row + 1
-///        20 4  previous row + 1
+///        20 4  previous row + 1; 0 throughout when no row can leave
 ///        24 4  its key's number
 /// ```
 /// Rows with a NULL in a join key match nothing; an outer join still keeps them, under no key, to give them back padded.
@@ -66,23 +66,29 @@ final class JoinSide {
             RowHash.hash(batch.columns, count: count, into: rowHashes)
             rows.findOrInsert(batch.columns, hashes: rowHashes, count: count, rows: numbers, inserted: &inserted)
         }
-        for index in 0..<count {
-            let weight = rows.payload(numbers[index]).assumingMemoryBound(to: Int64.self)
-            weight.pointee &+= batch.weights?.values[index] ?? 1
-            if weight.pointee == 0 { emptied.append(numbers[index]) }
-        }
+        addWeights(batch.weights.map { UnsafePointer($0.values) }, count: count)
         if inserted.count > 0 { link(batch) }
     }
 
+    private func addWeights(_ weights: UnsafePointer<Int64>?, count: Int) {
+        for index in 0..<count {
+            let weight = rows.payload(numbers[index]).assumingMemoryBound(to: Int64.self)
+            weight.pointee &+= weights?[index] ?? 1
+            if weight.pointee == 0 { emptied.append(numbers[index]) }
+        }
+    }
+
+    /// Puts the rows that are new at the front of their keys' chains.
     private func link(_ batch: DeltaBatch) {
         let keyed = keyColumns.map { batch.columns[$0] }
         // Only rows that are new, and have a whole key.
+        let mayBeNull = keyed.contains { $0.validity != nil }
         var fresh = Selection(capacity: inserted.count)
         for position in 0..<inserted.count {
             let row = Int(inserted.rows[position])
-            if !keyed.contains(where: { $0.isNull(row) }) {
+            if !mayBeNull || !keyed.contains(where: { $0.isNull(row) }) {
                 fresh.rows[fresh.count] = inserted.rows[position]
-                fresh.count += 1
+                fresh.count &+= 1
             }
         }
         guard fresh.count > 0 else { return }
@@ -95,10 +101,11 @@ final class JoinSide {
             let key = keyNumbers[position]
             let head = keys.payload(key).assumingMemoryBound(to: UInt32.self)
             let row = rows.payload(number)
-            row.storeBytes(of: head.pointee, toByteOffset: Self.nextOffset, as: UInt32.self)
-            row.storeBytes(of: 0, toByteOffset: Self.previousOffset, as: UInt32.self)
+            let next = head.pointee
+            row.storeBytes(of: next, toByteOffset: Self.nextOffset, as: UInt32.self)
             row.storeBytes(of: key + 1, toByteOffset: Self.keyOffset, as: UInt32.self)
-            if head.pointee != 0 { rows.payload(head.pointee - 1).storeBytes(of: number + 1, toByteOffset: Self.previousOffset, as: UInt32.self) }
+            // Only who may leave the chain needs to know what is before it; the row after is likely far away in memory.
+            if next != 0, !isAppendOnly { rows.payload(next - 1).storeBytes(of: number + 1, toByteOffset: Self.previousOffset, as: UInt32.self) }
             head.pointee = number + 1
         }
     }
@@ -109,9 +116,11 @@ final class JoinSide {
         RowHash.hash(columns, count: batch.count, into: keyHashes)
         keys.find(columns, hashes: keyHashes, count: batch.count, rows: keyNumbers)
         for index in 0..<batch.count {
-            firsts[index] =
-                keyNumbers[index] == StateTable.notFound || columns.contains { $0.isNull(index) }
-                ? 0 : keys.payload(keyNumbers[index]).load(as: UInt32.self)
+            firsts[index] = keyNumbers[index] == StateTable.notFound ? 0 : keys.payload(keyNumbers[index]).load(as: UInt32.self)
+        }
+        // A key that is in part NULL matches nothing, not even its like.
+        for column in columns where column.validity != nil {
+            for index in 0..<batch.count where column.isNull(index) { firsts[index] = 0 }
         }
     }
 
@@ -142,7 +151,7 @@ final class JoinSide {
             while place != 0, linked <= rows.count {
                 linked += 1
                 let row = rows.payload(place - 1)
-                if row.load(fromByteOffset: Self.previousOffset, as: UInt32.self) != previous { broken.append("row \(place - 1) has another before it") }
+                if !isAppendOnly, row.load(fromByteOffset: Self.previousOffset, as: UInt32.self) != previous { broken.append("row \(place - 1) has another before it") }
                 if row.load(fromByteOffset: Self.keyOffset, as: UInt32.self) != key + 1 { broken.append("row \(place - 1) is under another key") }
                 previous = place
                 place = row.load(fromByteOffset: Self.nextOffset, as: UInt32.self)
