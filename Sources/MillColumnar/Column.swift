@@ -12,7 +12,6 @@ package final class Column: @unchecked Sendable {
     package let capacity: Int
     package internal(set) var count: Int
     package let data: UnsafeMutableRawPointer
-    package internal(set) var validity: UnsafeMutablePointer<UInt64>?
     package internal(set) var heaps: [StringHeap]
 
     /// An empty column with room for `capacity` values. The bytes of values not yet set are undefined.
@@ -20,9 +19,8 @@ package final class Column: @unchecked Sendable {
         self.type = type
         self.capacity = capacity
         count = 0
-        validity = nil
         heaps = []
-        data = .allocate(byteCount: max(capacity * type.physical.stride, 16) + 64, alignment: 64)
+        data = Self.allocate(max(capacity * type.physical.stride, 16))
     }
 
     /// A column of `count` values that the caller writes through `data` before anyone reads them.
@@ -30,14 +28,29 @@ package final class Column: @unchecked Sendable {
         self.type = type
         self.capacity = count
         self.count = count
-        validity = nil
         heaps = []
-        data = .allocate(byteCount: max(count * type.physical.stride, 16) + 64, alignment: 64)
+        data = Self.allocate(max(count * type.physical.stride, 16))
     }
 
     deinit {
-        data.deallocate()
         validity?.deallocate()
+        (data - Self.headerBytes).deallocate()
+    }
+
+    /// In front of the values lies the address of the bitmap: loops ask for it with every row, and reading a variable of a class there
+    /// costs a check for overlapping access.
+    private static let headerBytes = 64
+
+    /// Room for `byteCount` bytes of values and 64 that may be read past them.
+    private static func allocate(_ byteCount: Int) -> UnsafeMutableRawPointer {
+        let memory = UnsafeMutableRawPointer.allocate(byteCount: headerBytes + byteCount + 64, alignment: 64)
+        memory.storeBytes(of: nil, as: UnsafeMutablePointer<UInt64>?.self)
+        return memory + headerBytes
+    }
+
+    package internal(set) var validity: UnsafeMutablePointer<UInt64>? {
+        @inline(__always) get { (data - Self.headerBytes).load(as: UnsafeMutablePointer<UInt64>?.self) }
+        set { (data - Self.headerBytes).storeBytes(of: newValue, as: UnsafeMutablePointer<UInt64>?.self) }
     }
 
     /// Words of a validity bitmap for this capacity.

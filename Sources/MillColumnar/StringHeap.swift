@@ -4,9 +4,16 @@
 /// Every chunk has 64 readable bytes after its end, which vectorised readers may touch.
 package final class StringHeap: @unchecked Sendable {
     private var chunks: [UnsafeMutableRawPointer] = []
-    private var cursor: UnsafeMutableRawPointer?
-    private var room = 0
+    /// Behind a fixed address: every string asks for it, and a variable of a class is checked for overlapping access.
+    private let free: UnsafeMutablePointer<Free>
     private var nextChunkBytes: Int
+
+    /// What is left of the last chunk.
+    private struct Free {
+        var start: UnsafeMutableRawPointer?
+        var count = 0
+    }
+
     /// Bytes allocated by all chunks.
     package private(set) var byteCount = 0
     /// What else must live as long as this heap, such as a mapped file or a network buffer.
@@ -14,25 +21,29 @@ package final class StringHeap: @unchecked Sendable {
 
     package init(firstChunkBytes: Int = 16 << 10) {
         nextChunkBytes = max(firstChunkBytes, 64)
+        free = .allocate(capacity: 1)
+        free.initialize(to: Free())
         owner = nil
     }
 
     /// A heap without bytes of its own that keeps `owner` alive, whose memory views point into.
     package init(keeping owner: AnyObject) {
         nextChunkBytes = 16 << 10
+        free = .allocate(capacity: 1)
+        free.initialize(to: Free())
         self.owner = owner
     }
 
     deinit {
         for chunk in chunks { chunk.deallocate() }
+        free.deallocate()
     }
 
     /// Uninitialised room for `count` bytes.
     package func allocate(_ count: Int) -> UnsafeMutableRawPointer {
-        if count > room { addChunk(atLeast: count) }
-        let result = cursor.unsafelyUnwrapped
-        cursor = result + count
-        room -= count
+        if count > free.pointee.count { addChunk(atLeast: count) }
+        let result = free.pointee.start.unsafelyUnwrapped
+        free.pointee = Free(start: result + count, count: free.pointee.count &- count)
         return result
     }
 
@@ -42,8 +53,7 @@ package final class StringHeap: @unchecked Sendable {
         let chunk = UnsafeMutableRawPointer.allocate(byteCount: size + 64, alignment: 16)
         chunks.append(chunk)
         byteCount += size
-        cursor = chunk
-        room = size
+        free.pointee = Free(start: chunk, count: size)
     }
 
     /// A view of a copy of `bytes`.

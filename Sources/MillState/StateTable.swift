@@ -25,9 +25,9 @@ package final class StateTable {
     private var slab: PageSlab?
     /// For each page whether a snapshot may hold it; not kept before the first snapshot.
     private var shared: [Bool] = []
-    private let rowShift: Int
-    private let slotMask: Int
-    private let store: UnsafeMutablePointer<RowStore>
+    @usableFromInline let rowShift: Int
+    @usableFromInline let slotMask: Int
+    @usableFromInline let store: UnsafeMutablePointer<RowStore>
 
     var directory = Directory()
     private let keepsDirectory: Bool
@@ -39,8 +39,8 @@ package final class StateTable {
 
     /// What is read and changed for each row. Behind a fixed address: on the variables of a class every access is checked for
     /// overlap with others, at the price of several instructions a row.
-    private struct RowStore {
-        var bases: UnsafeMutablePointer<UnsafeMutableRawPointer>
+    @usableFromInline struct RowStore {
+        @usableFromInline var bases: UnsafeMutablePointer<UnsafeMutableRawPointer>
         var basesCapacity = 16
         var used = 0
         var live = 0
@@ -79,15 +79,15 @@ package final class StateTable {
     /// Live rows.
     package var count: Int { store.pointee.live }
 
-    @inline(__always) package func row(_ number: RowNumber) -> UnsafeMutableRawPointer {
-        store.pointee.bases[Int(number) >> rowShift] + (Int(number) & slotMask) * layout.stride
+    @inlinable @inline(__always) package func row(_ number: RowNumber) -> UnsafeMutableRawPointer {
+        store.pointee.bases[Int(number) &>> rowShift] + (Int(number) & slotMask) &* layout.stride
     }
 
-    @inline(__always) package func payload(_ number: RowNumber) -> UnsafeMutableRawPointer {
+    @inlinable @inline(__always) package func payload(_ number: RowNumber) -> UnsafeMutableRawPointer {
         row(number) + layout.payloadOffset
     }
 
-    @inline(__always) package func storedHash(_ number: RowNumber) -> UInt64 { row(number).load(as: UInt64.self) }
+    @inlinable @inline(__always) package func storedHash(_ number: RowNumber) -> UInt64 { row(number).load(as: UInt64.self) }
 
     /// Bytes held by pages, heap and directory.
     package var byteCount: Int {

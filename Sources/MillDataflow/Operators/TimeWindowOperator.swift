@@ -49,12 +49,14 @@ package final class TimeWindowOperator: Operator {
         let startValues = starts.values(Int64.self)
         let endValues = ends.values(Int64.self)
         let times = batch.columns[window.timeColumn]
+        let isDate = times.type == .date
         let (size, slide) = (window.sizeMicros, window.slideMicros)
+        var position = position
         var missing: [Int] = []
         var count = 0
         while position < batch.count, count < capacity {
             let row = UInt32(truncatingIfNeeded: position)
-            guard let time = micros(times, position) else {
+            guard let time = micros(times, position, isDate: isDate) else {
                 rows.rows[count] = row
                 missing.append(count)
                 count += 1
@@ -76,6 +78,7 @@ package final class TimeWindowOperator: Operator {
                 position += 1
             }
         }
+        self.position = position
         rows.count = count
         starts.setCount(count)
         ends.setCount(count)
@@ -96,10 +99,10 @@ package final class TimeWindowOperator: Operator {
     }
 
     /// The time in microseconds, nil when missing, infinite or too near the ends of time for a window to be expressed.
-    @inline(__always) private func micros(_ column: Column, _ row: Int) -> Int64? {
+    @inline(__always) private func micros(_ column: Column, _ row: Int, isDate: Bool) -> Int64? {
         if column.isNull(row) || !isExpressible { return nil }
         let value: Int64
-        if column.type == .date {
+        if isDate {
             let (product, overflow) = Int64(column.values(Int32.self)[row]).multipliedReportingOverflow(by: 86_400_000_000)
             if overflow { return nil }
             value = product

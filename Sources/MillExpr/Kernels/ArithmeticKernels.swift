@@ -47,37 +47,76 @@ enum ArithmeticKernels {
         _ name: String, _ type: SQLType, _ constants: [Scalar?], _: T.Type
     ) -> (Kernel, takenConstant: Int?)? {
         switch name {
-        case "add": return checked(type, constants) { (a: T, b: T) in a.addingReportingOverflow(b) } _: { _ in outOfRange(type) }
-        case "subtract": return checked(type, constants) { (a: T, b: T) in a.subtractingReportingOverflow(b) } _: { _ in outOfRange(type) }
-        case "multiply": return checked(type, constants) { (a: T, b: T) in a.multipliedReportingOverflow(by: b) } _: { _ in outOfRange(type) }
-        case "divide":
-            return checked(type, constants) { (a: T, b: T) in
-                // Dividing by one instead of zero keeps the loop free of traps; the flag says that it failed.
-                let fails = b == 0 || (b == -1 && a == .min)
-                return ((fails ? 0 : a) / (fails ? 1 : b), fails)
-            } _: { $0 == 0 ? Decimal.divisionByZero : outOfRange(type) }
-        case "modulo":
-            return checked(type, constants) { (a: T, b: T) in
-                // The smallest value modulo -1 is 0 and no error.
-                let unsafe = b == 0 || b == -1
-                return (unsafe ? 0 : a % (unsafe ? 1 : b), b == 0)
-            } _: { _ in Decimal.divisionByZero }
+        case "add": return checked(type, constants, Adding.self, T.self)
+        case "subtract": return checked(type, constants, Subtracting.self, T.self)
+        case "multiply": return checked(type, constants, Multiplying.self, T.self)
+        case "divide": return checked(type, constants, Dividing.self, T.self)
+        case "modulo": return checked(type, constants, TakingModulo.self, T.self)
         default: return nil
         }
     }
 
-    /// `error` gets the right operand.
+    /// An operation on two integers of one width that says whether it failed, and why. A type, not a closure: the loop over a batch is
+    /// then compiled with the operation in it.
+    private protocol CheckedOperation {
+        static func apply<T: FixedWidthInteger & SignedInteger>(_ a: T, _ b: T) -> (T, Bool)
+        static func error<T: FixedWidthInteger & SignedInteger>(right: T, _ type: SQLType) -> SQLError
+    }
+
+    private enum Adding: CheckedOperation {
+        @inline(__always) static func apply<T: FixedWidthInteger & SignedInteger>(_ a: T, _ b: T) -> (T, Bool) { a.addingReportingOverflow(b) }
+        static func error<T: FixedWidthInteger & SignedInteger>(right: T, _ type: SQLType) -> SQLError { outOfRange(type) }
+    }
+
+    private enum Subtracting: CheckedOperation {
+        @inline(__always) static func apply<T: FixedWidthInteger & SignedInteger>(_ a: T, _ b: T) -> (T, Bool) { a.subtractingReportingOverflow(b) }
+        static func error<T: FixedWidthInteger & SignedInteger>(right: T, _ type: SQLType) -> SQLError { outOfRange(type) }
+    }
+
+    private enum Multiplying: CheckedOperation {
+        @inline(__always) static func apply<T: FixedWidthInteger & SignedInteger>(_ a: T, _ b: T) -> (T, Bool) { a.multipliedReportingOverflow(by: b) }
+        static func error<T: FixedWidthInteger & SignedInteger>(right: T, _ type: SQLType) -> SQLError { outOfRange(type) }
+    }
+
+    private enum Dividing: CheckedOperation {
+        @inline(__always) static func apply<T: FixedWidthInteger & SignedInteger>(_ a: T, _ b: T) -> (T, Bool) {
+            // Dividing by one instead of zero keeps the loop free of traps; the flag says that it failed.
+            let fails = b == 0 || (b == -1 && a == .min)
+            return ((fails ? 0 : a) / (fails ? 1 : b), fails)
+        }
+
+        static func error<T: FixedWidthInteger & SignedInteger>(right: T, _ type: SQLType) -> SQLError {
+            right == 0 ? Decimal.divisionByZero : outOfRange(type)
+        }
+    }
+
+    private enum TakingModulo: CheckedOperation {
+        @inline(__always) static func apply<T: FixedWidthInteger & SignedInteger>(_ a: T, _ b: T) -> (T, Bool) {
+            // The smallest value modulo -1 is 0 and no error.
+            let unsafe = b == 0 || b == -1
+            return (unsafe ? 0 : a % (unsafe ? 1 : b), b == 0)
+        }
+
+        static func error<T: FixedWidthInteger & SignedInteger>(right: T, _ type: SQLType) -> SQLError { Decimal.divisionByZero }
+    }
+
     @inline(__always)
-    private static func checked<T: FixedWidthInteger & BitwiseCopyable>(
-        _ type: SQLType, _ constants: [Scalar?], _ operation: @escaping (T, T) -> (T, Bool), _ error: @escaping (T) -> SQLError
+    private static func checked<T: FixedWidthInteger & SignedInteger & BitwiseCopyable, O: CheckedOperation>(
+        _ type: SQLType, _ constants: [Scalar?], _: O.Type, _: T.Type
     ) -> (Kernel, takenConstant: Int?) {
         if case .int(let value)? = constants[1], let constant = T(exactly: value) {
-            return ({ columns, _, frame in Loops.checkedUnary(columns[0], type, frame) { (a: T) in operation(a, constant) } _: { _ in error(constant) } }, 1)
+            return ({ columns, _, frame in
+                Loops.checkedUnary(columns[0], type, frame) { (a: T) in O.apply(a, constant) } _: { _ in O.error(right: constant, type) }
+            }, 1)
         }
         if case .int(let value)? = constants[0], let constant = T(exactly: value) {
-            return ({ columns, _, frame in Loops.checkedUnary(columns[0], type, frame) { (b: T) in operation(constant, b) } _: { error($0) } }, 0)
+            return ({ columns, _, frame in
+                Loops.checkedUnary(columns[0], type, frame) { (b: T) in O.apply(constant, b) } _: { O.error(right: $0, type) }
+            }, 0)
         }
-        return ({ columns, _, frame in Loops.checkedBinary(columns[0], columns[1], type, frame, operation) { (_: T, b: T) in error(b) } }, nil)
+        return ({ columns, _, frame in
+            Loops.checkedBinary(columns[0], columns[1], type, frame) { (a: T, b: T) in O.apply(a, b) } _: { (_: T, b: T) in O.error(right: b, type) }
+        }, nil)
     }
 
     // MARK: Floats

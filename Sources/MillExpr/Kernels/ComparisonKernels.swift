@@ -34,77 +34,99 @@ enum ComparisonKernels {
     private static func kernel(_ type: SQLType, _ comparison: Comparison, _ constant: Scalar?) -> Kernel {
         let value = constant.map { Column.constant($0, type, count: 1) }
         switch type.physical {
-        case .bool8: return comparable(comparison, value, UInt8.self)
-        case .int16: return comparable(comparison, value, Int16.self)
-        case .int32: return comparable(comparison, value, Int32.self)
-        case .int64: return comparable(comparison, value, Int64.self)
-        case .float32: return ordered(comparison, value, Float.self) { order($0, $1) }
-        case .float64: return ordered(comparison, value, Double.self) { order($0, $1) }
-        case .decimal: return ordered(comparison, value, Decimal.self) { Decimal.order($0, $1) }
-        case .interval: return ordered(comparison, value, Interval.self) { order($0.comparable, $1.comparable) }
-        case .string: return strings(comparison, value)
+        case .bool8: return kernel(comparison, value, ByOperator<UInt8>.self)
+        case .int16: return kernel(comparison, value, ByOperator<Int16>.self)
+        case .int32: return kernel(comparison, value, ByOperator<Int32>.self)
+        case .int64: return kernel(comparison, value, ByOperator<Int64>.self)
+        case .float32: return kernel(comparison, value, ByTotalOrder<Float>.self)
+        case .float64: return kernel(comparison, value, ByTotalOrder<Double>.self)
+        case .decimal: return kernel(comparison, value, ByDecimal.self)
+        case .interval: return kernel(comparison, value, ByLength.self)
+        case .string: return kernel(comparison, value, ByBytes.self)
         }
+    }
+
+    /// How two present values of a type compare. A type, not a closure: the loop over a batch is then compiled with the comparison in it.
+    private protocol Order {
+        associatedtype Value: BitwiseCopyable
+        static func isEqual(_ a: Value, _ b: Value) -> Bool
+        static func isLess(_ a: Value, _ b: Value) -> Bool
+    }
+
+    /// Types whose own operators are SQL's.
+    private enum ByOperator<Value: Comparable & BitwiseCopyable>: Order {
+        @inline(__always) static func isEqual(_ a: Value, _ b: Value) -> Bool { a == b }
+        @inline(__always) static func isLess(_ a: Value, _ b: Value) -> Bool { a < b }
+    }
+
+    /// NaN equals itself and is above everything.
+    private enum ByTotalOrder<Value: BinaryFloatingPoint & BitwiseCopyable>: Order {
+        @inline(__always) static func isEqual(_ a: Value, _ b: Value) -> Bool { a == b || (a.isNaN && b.isNaN) }
+        @inline(__always) static func isLess(_ a: Value, _ b: Value) -> Bool { a < b || (b.isNaN && !a.isNaN) }
+    }
+
+    private enum ByDecimal: Order {
+        @inline(__always) static func isEqual(_ a: Decimal, _ b: Decimal) -> Bool { Decimal.order(a, b) == 0 }
+        @inline(__always) static func isLess(_ a: Decimal, _ b: Decimal) -> Bool { Decimal.order(a, b) < 0 }
+    }
+
+    private enum ByLength: Order {
+        @inline(__always) static func isEqual(_ a: Interval, _ b: Interval) -> Bool { a.comparable == b.comparable }
+        @inline(__always) static func isLess(_ a: Interval, _ b: Interval) -> Bool { a.comparable < b.comparable }
+    }
+
+    private enum ByBytes: Order {
+        @inline(__always) static func isEqual(_ a: StringView, _ b: StringView) -> Bool { a == b }
+        @inline(__always) static func isLess(_ a: StringView, _ b: StringView) -> Bool { StringView.compare(a, b) < 0 }
     }
 
     @inline(__always) private static func byte(_ flag: Bool) -> UInt8 { unsafeBitCast(flag, to: UInt8.self) }
 
-    @inline(__always) private static func order<T: Comparable>(_ a: T, _ b: T) -> Int { a < b ? -1 : a > b ? 1 : 0 }
-
-    /// NaN equals itself and is above everything.
-    @inline(__always) private static func order<T: BinaryFloatingPoint>(_ a: T, _ b: T) -> Int {
-        if a < b { return -1 }
-        if a > b { return 1 }
-        return a == b ? 0 : (a.isNaN ? 1 : 0) - (b.isNaN ? 1 : 0)
-    }
-
-    /// Types whose own operators are SQL's.
     @inline(__always)
-    private static func comparable<T: Comparable & BitwiseCopyable>(_ comparison: Comparison, _ constant: Column?, _: T.Type) -> Kernel {
-        switch comparison {
-        case .equal: make(constant) { (a: T, b: T) in a == b }
-        case .notEqual: make(constant) { (a: T, b: T) in a != b }
-        case .less: make(constant) { (a: T, b: T) in a < b }
-        case .lessOrEqual: make(constant) { (a: T, b: T) in a <= b }
-        case .greater: make(constant) { (a: T, b: T) in a > b }
-        case .greaterOrEqual: make(constant) { (a: T, b: T) in a >= b }
-        }
-    }
-
-    @inline(__always)
-    private static func ordered<T: BitwiseCopyable>(_ comparison: Comparison, _ constant: Column?, _: T.Type, _ order: @escaping (T, T) -> Int) -> Kernel {
-        switch comparison {
-        case .equal: make(constant) { (a: T, b: T) in order(a, b) == 0 }
-        case .notEqual: make(constant) { (a: T, b: T) in order(a, b) != 0 }
-        case .less: make(constant) { (a: T, b: T) in order(a, b) < 0 }
-        case .lessOrEqual: make(constant) { (a: T, b: T) in order(a, b) <= 0 }
-        case .greater: make(constant) { (a: T, b: T) in order(a, b) > 0 }
-        case .greaterOrEqual: make(constant) { (a: T, b: T) in order(a, b) >= 0 }
-        }
-    }
-
-    private static func strings(_ comparison: Comparison, _ constant: Column?) -> Kernel {
-        switch comparison {
-        case .equal: make(constant) { (a: StringView, b: StringView) in a == b }
-        case .notEqual: make(constant) { (a: StringView, b: StringView) in !(a == b) }
-        case .less: make(constant) { (a: StringView, b: StringView) in StringView.compare(a, b) < 0 }
-        case .lessOrEqual: make(constant) { (a: StringView, b: StringView) in StringView.compare(a, b) <= 0 }
-        case .greater: make(constant) { (a: StringView, b: StringView) in StringView.compare(a, b) > 0 }
-        case .greaterOrEqual: make(constant) { (a: StringView, b: StringView) in StringView.compare(a, b) >= 0 }
-        }
-    }
-
-    @inline(__always)
-    private static func make<T: BitwiseCopyable>(_ constant: Column?, _ test: @escaping (T, T) -> Bool) -> Kernel {
-        if let constant {
-            return { columns, _, _ in
-                // The constant's column owns the bytes that a long string points to.
-                withExtendedLifetime(constant) {
-                    let value = constant.values(T.self)[0]
-                    return Loops.unary(columns[0], .boolean) { (a: T) in byte(test(a, value)) }
-                }
+    private static func kernel<O: Order>(_ comparison: Comparison, _ constant: Column?, _: O.Type) -> Kernel {
+        guard let constant else {
+            switch comparison {
+            case .equal: return { columns, _, _ in Loops.binary(columns[0], columns[1], .boolean) { byte(O.isEqual($0, $1)) } }
+            case .notEqual: return { columns, _, _ in Loops.binary(columns[0], columns[1], .boolean) { byte(!O.isEqual($0, $1)) } }
+            case .less: return { columns, _, _ in Loops.binary(columns[0], columns[1], .boolean) { byte(O.isLess($0, $1)) } }
+            case .lessOrEqual: return { columns, _, _ in Loops.binary(columns[0], columns[1], .boolean) { byte(!O.isLess($1, $0)) } }
+            case .greater: return { columns, _, _ in Loops.binary(columns[0], columns[1], .boolean) { byte(O.isLess($1, $0)) } }
+            case .greaterOrEqual: return { columns, _, _ in Loops.binary(columns[0], columns[1], .boolean) { byte(!O.isLess($0, $1)) } }
             }
         }
-        return { columns, _, _ in Loops.binary(columns[0], columns[1], .boolean) { (a: T, b: T) in byte(test(a, b)) } }
+        // The constant's column owns the bytes that a long string points to, so each kernel holds it.
+        switch comparison {
+        case .equal:
+            return { columns, _, _ in
+                let value = constant.values(O.Value.self)[0]
+                return Loops.unary(columns[0], .boolean) { byte(O.isEqual($0, value)) }
+            }
+        case .notEqual:
+            return { columns, _, _ in
+                let value = constant.values(O.Value.self)[0]
+                return Loops.unary(columns[0], .boolean) { byte(!O.isEqual($0, value)) }
+            }
+        case .less:
+            return { columns, _, _ in
+                let value = constant.values(O.Value.self)[0]
+                return Loops.unary(columns[0], .boolean) { byte(O.isLess($0, value)) }
+            }
+        case .lessOrEqual:
+            return { columns, _, _ in
+                let value = constant.values(O.Value.self)[0]
+                return Loops.unary(columns[0], .boolean) { byte(!O.isLess(value, $0)) }
+            }
+        case .greater:
+            return { columns, _, _ in
+                let value = constant.values(O.Value.self)[0]
+                return Loops.unary(columns[0], .boolean) { byte(O.isLess(value, $0)) }
+            }
+        case .greaterOrEqual:
+            return { columns, _, _ in
+                let value = constant.values(O.Value.self)[0]
+                return Loops.unary(columns[0], .boolean) { byte(!O.isLess($0, value)) }
+            }
+        }
     }
 
     /// Missing values are skipped; only when all are missing is the result.
