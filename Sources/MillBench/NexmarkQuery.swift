@@ -6,6 +6,18 @@ package struct NexmarkQuery: Sendable {
     package let streams: [NexmarkGenerator.Kind]
     package let sql: String
 
+    init(name: String, streams: [NexmarkGenerator.Kind], sql: String) {
+        self.name = name
+        self.streams = streams
+        self.sql = sql
+    }
+
+    /// A query that is not of the benchmark; it reads the streams whose names are among its words.
+    package init(sql: String) {
+        let words = Set(sql.lowercased().split { !$0.isLetter && $0 != "_" }.map(String.init))
+        self.init(name: "sql", streams: NexmarkGenerator.Kind.allCases.filter { words.contains($0.name) }, sql: sql)
+    }
+
     package static let all: [NexmarkQuery] = [
         NexmarkQuery(name: "q0", streams: [.bid], sql: "SELECT auction, bidder, price, date_time, extra FROM bid"),
         NexmarkQuery(name: "q1", streams: [.bid], sql: "SELECT auction, bidder, 0.908 * price AS price, date_time, extra FROM bid"),

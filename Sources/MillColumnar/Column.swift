@@ -39,7 +39,7 @@ package final class Column: @unchecked Sendable {
 
     /// In front of the values lies the address of the bitmap: loops ask for it with every row, and reading a variable of a class there
     /// costs a check for overlapping access.
-    private static let headerBytes = 64
+    @usableFromInline static let headerBytes = 64
 
     /// Room for `byteCount` bytes of values and 64 that may be read past them.
     private static func allocate(_ byteCount: Int) -> UnsafeMutableRawPointer {
@@ -49,7 +49,7 @@ package final class Column: @unchecked Sendable {
     }
 
     package internal(set) var validity: UnsafeMutablePointer<UInt64>? {
-        @inline(__always) get { (data - Self.headerBytes).load(as: UnsafeMutablePointer<UInt64>?.self) }
+        @inlinable @inline(__always) get { (data - Self.headerBytes).load(as: UnsafeMutablePointer<UInt64>?.self) }
         set { (data - Self.headerBytes).storeBytes(of: newValue, as: UnsafeMutablePointer<UInt64>?.self) }
     }
 
@@ -58,7 +58,7 @@ package final class Column: @unchecked Sendable {
 
     package func values<T>(_: T.Type) -> UnsafeMutablePointer<T> { data.assumingMemoryBound(to: T.self) }
 
-    @inline(__always) package func isNull(_ row: Int) -> Bool {
+    @inlinable @inline(__always) package func isNull(_ row: Int) -> Bool {
         guard let validity else { return false }
         return validity[row >> 6] & (1 << UInt64(row & 63)) == 0
     }

@@ -10,6 +10,7 @@ struct Bench: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Nexmark queries over generated events.")
 
         @Option(help: "Queries, separated by commas.") var query = "q0,q1,q2,q3,q5,q7,q8"
+        @Option(help: "A query of your own over person, auction and bid, in place of those.") var sql: String?
         @Option(help: "Events of all three streams together.") var events = 2_000_000
         @Option(help: "Seed of the events.") var seed: UInt64 = 42
         @Option(help: "Directory with the files, written when missing.") var input = "nexmark-data"
@@ -20,11 +21,7 @@ struct Bench: AsyncParsableCommand {
         @Flag(help: "Write the input and print the queries as statements instead of running them.") var statements = false
 
         func run() async throws {
-            let wanted = query.split(separator: ",").map(String.init)
-            let queries = NexmarkQuery.all.filter { wanted.contains($0.name) }
-            guard queries.count == wanted.count else {
-                throw ValidationError("known queries are \(NexmarkQuery.all.map(\.name).joined(separator: ", "))")
-            }
+            let queries = try sql.map { [NexmarkQuery(sql: $0)] } ?? namedQueries()
             guard let kind = NexmarkBench.Input(rawValue: source) else { throw ValidationError("--source takes file, memory or log") }
             let bench = NexmarkBench(events: events, seed: seed, input: kind, directory: input, workerCount: workers, queries: queries)
             StandardError.write("preparing \(events) events in \(input)\n")
@@ -43,6 +40,15 @@ struct Bench: AsyncParsableCommand {
             for query in queries {
                 for _ in 0..<runs { report(try await bench.run(query, environment: environment, log: log), yardstick) }
             }
+        }
+
+        private func namedQueries() throws -> [NexmarkQuery] {
+            let wanted = query.split(separator: ",").map(String.init)
+            let queries = NexmarkQuery.all.filter { wanted.contains($0.name) }
+            guard queries.count == wanted.count else {
+                throw ValidationError("known queries are \(NexmarkQuery.all.map(\.name).joined(separator: ", "))")
+            }
+            return queries
         }
 
         private func report(_ result: NexmarkBench.Result, _ yardstick: NexmarkBench.Result) {

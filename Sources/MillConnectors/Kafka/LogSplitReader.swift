@@ -16,6 +16,10 @@ final class LogSplitReader: SplitReader {
     private var recordBytes = 512
     private var subscription: LogSubscription?
 
+    private static let readBytesMin = 64 << 10
+    /// What is read at once is still in the cache when it is decoded, and its memory serves the next read.
+    private static let readBytesMax = 512 << 10
+
     let isFinished = false
     var highWatermark: SplitOffset? { SplitOffset(partition.highWatermark) }
 
@@ -51,7 +55,7 @@ final class LogSplitReader: SplitReader {
             return nil
         }
         let slice: LogSlice
-        let wanted = max(64 << 10, min(maxRecords, maxBytes / recordBytes) * recordBytes)
+        let wanted = min(max(Self.readBytesMin, min(maxRecords, maxBytes / recordBytes) * recordBytes), Self.readBytesMax)
         do throws(LogError) { slice = try partition.read(from: nextOffset, maxBytes: min(wanted, maxBytes)) } catch {
             if case .offsetOutOfRange = error { throw outOfRange }
             throw error.sqlError
