@@ -36,5 +36,11 @@ package final class Weights: @unchecked Sendable {
         for (index, value) in values.enumerated() { self.values[index] = value }
     }
 
+    /// The same weights to change; +1 each when there are none.
+    package convenience init(copying other: Weights?, count: Int) {
+        self.init(count: count)
+        if let other { values.update(from: other.values, count: count) } else { values.update(repeating: 1, count: count) }
+    }
+
     deinit { values.deallocate() }
 }

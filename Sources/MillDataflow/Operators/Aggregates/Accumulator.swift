@@ -11,6 +11,8 @@ import MillBase
 protocol Accumulator: AnyObject {
     /// Bytes in the payload, a multiple of 8. All zero is the empty group.
     var byteCount: Int { get }
+    /// Whether more of a value counts than that it is there.
+    var readsValues: Bool { get }
     /// Adds rows. `weights` nil means +1 each; a weight of 0 leaves the row out.
     func update(_ groups: GroupRows, values: Column?, weights: UnsafePointer<Int64>?)
     /// Brings the cached output up to date for the groups that changed.
@@ -27,6 +29,7 @@ protocol Accumulator: AnyObject {
 }
 
 extension Accumulator {
+    var readsValues: Bool { true }
     func refresh(_ groups: GroupRows) {}
     func release(_ group: UInt32, _ state: UnsafeMutableRawPointer) {}
     var wantsCompaction: Bool { false }
@@ -50,6 +53,7 @@ struct GroupRows {
 /// count(*) and count(x). Payload: Int64.
 final class CountAccumulator: Accumulator {
     let byteCount = 8
+    let readsValues = false
 
     func update(_ groups: GroupRows, values: Column?, weights: UnsafePointer<Int64>?) {
         let validity = values?.validity

@@ -2,18 +2,23 @@ import MillBase
 import MillColumnar
 import MillState
 
-/// DISTINCT inside an aggregate: turns the weights of rows into the weights of distinct values per group.
+/// DISTINCT inside aggregates: turns the weights of rows into the weights of distinct values per group, for one or several calls
+/// over the same values that differ in which rows they count.
 ///
-/// A value counts once while the weights of its rows in the group sum to more than 0. State: (group's row number, value) ->
-/// sum of weights.
+/// For a call a value counts once while the weights of its rows in the group sum to more than 0. State: (group's row number, value)
+/// -> a sum of weights for each call.
 final class DistinctFilter {
     private let table: StateTable
+    private let callCount: Int
     private var emptied: [RowNumber] = []
     private let rows = UnsafeMutablePointer<RowNumber>.allocate(capacity: Limits.batchRowsMax)
     private let hashes = UnsafeMutablePointer<UInt64>.allocate(capacity: Limits.batchRowsMax)
     private var inserted = Selection(capacity: Limits.batchRowsMax)
 
-    init(_ type: SQLType) { table = StateTable(columns: [.int64, type], payloadBytes: 8) }
+    init(_ type: SQLType, callCount: Int) {
+        self.callCount = callCount
+        table = StateTable(columns: [.int64, type], payloadBytes: 8 * callCount)
+    }
 
     deinit {
         rows.deallocate()
@@ -24,28 +29,45 @@ final class DistinctFilter {
 
     func checkInvariants() -> [String] { table.checkInvariants() }
 
-    /// Replaces each row's weight by the change in its value's presence: +1, -1 or 0. NULL values keep weight 0.
-    /// - Returns: the values as they were when they were counted: 1.00 may take back what 1.0 has brought.
-    func apply(_ groups: GroupRows, values: Column, weights: UnsafeMutablePointer<Int64>) -> Column {
+    /// Replaces, in the weights of each call, each row's weight by the change in its value's presence: +1, -1 or 0. NULL values have
+    /// weight 0.
+    func apply(_ groups: GroupRows, values: Column, weights: [Weights]) {
         let groupColumn = Column(.int64, uninitialized: groups.count)
-        for index in 0..<groups.count { groupColumn.values(Int64.self)[index] = Int64(groups.numbers[index]) }
+        let numbers = groupColumn.values(Int64.self)
+        for index in 0..<groups.count { numbers[index] = Int64(groups.numbers[index]) }
         let columns = [groupColumn, values]
         RowHash.hash(columns, count: groups.count, into: hashes)
         table.findOrInsert(columns, hashes: hashes, count: groups.count, rows: rows, inserted: &inserted)
-        for index in 0..<groups.count {
-            let sum = table.payload(rows[index]).assumingMemoryBound(to: Int64.self)
+        for (call, weights) in weights.enumerated() { count(values, weights.values, call, groups.count) }
+        noteEmptied(groups.count)
+    }
+
+    private func count(_ values: Column, _ weights: UnsafeMutablePointer<Int64>, _ call: Int, _ rowCount: Int) {
+        for index in 0..<rowCount {
+            let sum = table.payload(rows[index]).assumingMemoryBound(to: Int64.self) + call
             let before = sum.pointee
             let after = before &+ (values.isNull(index) ? 0 : weights[index])
             sum.pointee = after
-            weights[index] = (after > 0 ? 1 : 0) - (before > 0 ? 1 : 0)
-            if after == 0 { emptied.append(rows[index]) }
+            weights[index] = (after > 0 ? 1 : 0) &- (before > 0 ? 1 : 0)
         }
-        return table.gather(1, rows: rows, count: groups.count)
     }
+
+    private func noteEmptied(_ rowCount: Int) {
+        for index in 0..<rowCount where isEmpty(rows[index]) { emptied.append(rows[index]) }
+    }
+
+    private func isEmpty(_ row: RowNumber) -> Bool {
+        let sums = table.payload(row).assumingMemoryBound(to: Int64.self)
+        for call in 0..<callCount where sums[call] != 0 { return false }
+        return true
+    }
+
+    /// After `apply`: the values as they were when they were counted. 1.00 may take back what 1.0 has brought.
+    func countedValues(_ groups: GroupRows) -> Column { table.gather(1, rows: rows, count: groups.count) }
 
     /// At the end of an epoch, before the numbers of dead groups are free for others.
     func removeEmptied() {
-        for number in emptied where table.storedHash(number) != 0 && table.payload(number).load(as: Int64.self) == 0 { table.remove(number) }
+        for number in emptied where table.storedHash(number) != 0 && isEmpty(number) { table.remove(number) }
         emptied.removeAll(keepingCapacity: true)
         table.compactHeapIfWorthwhile()
     }

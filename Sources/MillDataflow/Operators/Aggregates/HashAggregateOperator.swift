@@ -22,6 +22,10 @@ package final class HashAggregateOperator: Operator {
     private let keys: [Int]
     private let keyTypes: [SQLType]
     private let calls: [Call]
+    /// The FILTER conditions of the calls, each once.
+    private let filters: [RowExpression]
+    /// The calls with DISTINCT, those over one column together.
+    private let distincts: [Distinct]
     private let table: StateTable
     private let payloadBytes: Int
 
@@ -44,10 +48,18 @@ package final class HashAggregateOperator: Operator {
 
     private struct Call {
         let argument: RowExpression?
-        let filter: RowExpression?
-        let distinct: DistinctFilter?
+        /// Number of its condition in `filters`.
+        let filter: Int?
+        let isDistinct: Bool
         let accumulator: any Accumulator
         let offset: Int
+    }
+
+    private struct Distinct {
+        let argument: RowExpression
+        let values: DistinctFilter
+        /// Numbers of its calls.
+        let calls: [Int]
     }
 
     /// - Parameters:
@@ -59,21 +71,24 @@ package final class HashAggregateOperator: Operator {
         keyTypes = keys.map { input[$0].type }
         var offset = Self.accumulatorsOffset
         var built: [Call] = []
+        var conditions: [BoundExpression] = []
         for call in calls {
             let accumulator = Self.accumulator(for: call, isAppendOnly: isAppendOnly)
+            if let filter = call.filter, !conditions.contains(filter) { conditions.append(filter) }
             built.append(
                 Call(
                     argument: try call.argument.map { (argument) throws(SQLError) in
                         RowExpression(try CompiledExpression(argument), operatorName: call.function.rawValue)
                     },
-                    filter: try call.filter.map { (filter) throws(SQLError) in
-                        RowExpression(try CompiledExpression(filter), operatorName: "filter of \(call.function.rawValue)")
-                    },
-                    distinct: call.distinct ? call.argument.map { DistinctFilter($0.type) } : nil,
+                    filter: call.filter.flatMap { conditions.firstIndex(of: $0) }, isDistinct: call.distinct && call.argument != nil,
                     accumulator: accumulator, offset: offset))
             offset += accumulator.byteCount
         }
         self.calls = built
+        filters = try conditions.map { (condition) throws(SQLError) in
+            RowExpression(try CompiledExpression(condition), operatorName: "filter of an aggregate")
+        }
+        distincts = Self.distincts(calls, built)
         payloadBytes = offset
         table = StateTable(columns: keyTypes, payloadBytes: offset)
         touched = .allocate(capacity: touchedCapacity)
@@ -87,6 +102,25 @@ package final class HashAggregateOperator: Operator {
         rows.deallocate()
         hashes.deallocate()
         payloads.deallocate()
+    }
+
+    /// Calls over one column share its values. A computed argument may fail, and does so on the rows that its own call counts: it
+    /// stays by itself.
+    private static func distincts(_ calls: [AggregateCall], _ built: [Call]) -> [Distinct] {
+        var groups: [(argument: BoundExpression, calls: [Int])] = []
+        for (number, call) in calls.enumerated() where built[number].isDistinct {
+            guard let argument = call.argument else { continue }
+            if case .column = argument, let known = groups.firstIndex(where: { $0.argument == argument }) {
+                groups[known].calls.append(number)
+            } else {
+                groups.append((argument, [number]))
+            }
+        }
+        return groups.compactMap { group in
+            built[group.calls[0]].argument.map {
+                Distinct(argument: $0, values: DistinctFilter(group.argument.type, callCount: group.calls.count), calls: group.calls)
+            }
+        }
     }
 
     private static func accumulator(for call: AggregateCall, isAppendOnly: Bool) -> any Accumulator {
@@ -126,28 +160,46 @@ package final class HashAggregateOperator: Operator {
         let weights = batch.weights.map { UnsafePointer($0.values) }
         if touchedCount + count > touchedCapacity { growTouched(count) }
         touchedCount = touch(count, weights)
-        for call in calls { update(call, batch, weights, errors) }
+        let filtered = filters.map { counted(batch, weights, by: $0, errors) }
+        for call in calls where !call.isDistinct {
+            // The argument is only evaluated on rows that count, so that its errors are those of counted rows.
+            let source = call.filter.map { DeltaBatch(columns: batch.columns, count: count, weights: filtered[$0]) } ?? batch
+            withExtendedLifetime(source) {
+                let values = call.argument?.evaluate(source, errors)
+                call.accumulator.update(groupRows(count, call), values: values, weights: source.weights.map { UnsafePointer($0.values) })
+            }
+        }
+        for distinct in distincts { update(distinct, batch, filtered, errors) }
     }
 
-    private func update(_ call: Call, _ batch: DeltaBatch, _ weights: UnsafePointer<Int64>?, _ errors: OperatorErrors) {
-        let groups = GroupRows(payloads: payloads, numbers: rows, count: batch.count, offset: call.offset)
-        guard call.filter != nil || call.distinct != nil else {
-            call.accumulator.update(groups, values: call.argument?.evaluate(batch, errors), weights: weights)
-            return
+    private func groupRows(_ count: Int, _ call: Call) -> GroupRows {
+        GroupRows(payloads: payloads, numbers: rows, count: count, offset: call.offset)
+    }
+
+    /// The weights of the rows that pass a FILTER, 0 for the others.
+    private func counted(_ batch: DeltaBatch, _ weights: UnsafePointer<Int64>?, by filter: RowExpression, _ errors: OperatorErrors) -> Weights {
+        let passes = filter.evaluate(batch, errors)
+        // A missing answer has a zero byte.
+        let flags = UnsafePointer(passes.values(UInt8.self))
+        let result = Weights(count: batch.count)
+        let target = result.values
+        for index in 0..<batch.count { target[index] = flags[index] == 0 ? 0 : weights?[index] ?? 1 }
+        return result
+    }
+
+    private func update(_ distinct: Distinct, _ batch: DeltaBatch, _ filtered: [Weights], _ errors: OperatorErrors) {
+        let own = distinct.calls.map { calls[$0].filter.map { filtered[$0] } ?? batch.weights }
+        let source = own.count == 1 && own[0] != nil ? DeltaBatch(columns: batch.columns, count: batch.count, weights: own[0]) : batch
+        let values = distinct.argument.evaluate(source, errors)
+        let changes = own.map { Weights(copying: $0, count: batch.count) }
+        let groups = groupRows(batch.count, calls[distinct.calls[0]])
+        distinct.values.apply(groups, values: values, weights: changes)
+        let counted = distinct.calls.contains { calls[$0].accumulator.readsValues } ? distinct.values.countedValues(groups) : nil
+        withExtendedLifetime(changes) {
+            for (place, number) in distinct.calls.enumerated() {
+                calls[number].accumulator.update(groupRows(batch.count, calls[number]), values: counted, weights: changes[place].values)
+            }
         }
-        let effective = Weights(count: batch.count)
-        for index in 0..<batch.count { effective.values[index] = weights?[index] ?? 1 }
-        var argumentBatch = batch
-        if let filter = call.filter {
-            let passes = filter.evaluate(batch, errors)
-            let flags = passes.values(UInt8.self)
-            for index in 0..<batch.count where flags[index] == 0 || passes.isNull(index) { effective.values[index] = 0 }
-            // The argument is only evaluated on rows that count, so that its errors are those of counted rows.
-            argumentBatch = DeltaBatch(columns: batch.columns, count: batch.count, weights: effective)
-        }
-        var values = call.argument?.evaluate(argumentBatch, errors)
-        if let distinct = call.distinct, let given = values { values = distinct.apply(groups, values: given, weights: effective.values) }
-        call.accumulator.update(groups, values: values, weights: effective.values)
     }
 
     /// Notes the payload of each row's group, adds the row's weight, and saves groups that are touched for the first time in this
@@ -287,7 +339,7 @@ package final class HashAggregateOperator: Operator {
     }
 
     private func finishEpoch() {
-        for call in calls { call.distinct?.removeEmptied() }
+        for distinct in distincts { distinct.values.removeEmptied() }
         for index in 0..<touchedCount {
             let number = touched[index]
             let payload = table.payload(number)
@@ -313,10 +365,11 @@ package final class HashAggregateOperator: Operator {
             if weight <= 0 { broken.append("group \(number) has the weight \(weight)") }
         }
         if touchedCount > 0 { broken.append("\(touchedCount) groups are still marked as touched") }
-        return broken + calls.compactMap(\.distinct).flatMap { $0.checkInvariants() }
+        return broken + distincts.flatMap { $0.values.checkInvariants() }
     }
 
     package var stateByteCount: Int {
-        table.byteCount + touchedCapacity * (payloadBytes + 4) + calls.reduce(0) { $0 + $1.accumulator.outsideByteCount + ($1.distinct?.byteCount ?? 0) }
+        table.byteCount + touchedCapacity * (payloadBytes + 4) + calls.reduce(0) { $0 + $1.accumulator.outsideByteCount }
+            + distincts.reduce(0) { $0 + $1.values.byteCount }
     }
 }
