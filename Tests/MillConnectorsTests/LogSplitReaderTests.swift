@@ -1,3 +1,4 @@
+import MillBase
 import MillConnectorKit
 import MillIO
 import MillKafkaWire
@@ -30,17 +31,19 @@ import Darwin
         _ = try #require(log.topic(named: topic)?.partition(0)).appendAndWait(builder.finish(compression: compression))
     }
 
-    private func connector(_ log: Log, _ mode: [String: String] = [:], addresses: [String] = ["localhost:9092", "kafka:29092"]) throws -> KafkaConnector {
-        let options = ["topic": "t", "properties.bootstrap.servers": "Localhost:9092, kafka:29092"].merging(mode) { $1 }
-        return try KafkaConnector(options: ConnectorOptions(connector: "kafka", options), embedded: EmbeddedBroker(log: log, addresses: addresses))
+    private func connector(_ log: Log, _ mode: [String: String] = [:], addresses: [String] = ["localhost:1", "127.0.0.1:2"]) throws -> KafkaConnector {
+        let options = ["topic": "t", "properties.bootstrap.servers": "Localhost:1, 127.0.0.1:2"].merging(mode) { $1 }
+        return try KafkaConnector(
+            options: ConnectorOptions(connector: "kafka", options), embedded: EmbeddedBroker(log: log, addresses: addresses), timeoutMillis: 100)
     }
 
     @Test func onlyOurOwnAddressesAreReadDirectly() throws {
         try withLog { log in
-            let own = try connector(log)
-            let other = try connector(log, addresses: ["localhost:9092"])
-            #expect(own.isEmbedded)
-            #expect(!other.isEmbedded)
+            try log.createTopic(name: "t", partitions: 2)
+            #expect(try connector(log).currentSplits().count == 2)
+            let other = try connector(log, addresses: ["localhost:1"])
+            let error = #expect(throws: SQLError.self) { try other.currentSplits() }
+            #expect(error?.sqlState == .connectionFailure)
         }
     }
 

@@ -26,8 +26,6 @@ package final class KafkaConnector: SourceConnector {
 
     /// For the client that creates the source: properties that have no effect.
     package var notices: [String] { options.notices }
-    /// Whether the topic is read from our own log.
-    package var isEmbedded: Bool { embedded != nil }
 
     package init(options: ConnectorOptions, embedded: EmbeddedBroker?, timeoutMillis: Int = 5000) throws(SQLError) {
         let options = try KafkaSourceOptions(options)
