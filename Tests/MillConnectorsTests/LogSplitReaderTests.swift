@@ -47,6 +47,21 @@ import Darwin
         }
     }
 
+    @Test func aRecordWithoutATimeHasNone() throws {
+        try withLog { log in
+            try log.createTopic(name: "t", partitions: 1)
+            let connector = try connector(log)
+            let split = try #require(try connector.currentSplits().first)
+            for (first, expected) in [(-1, [RawChunk.unknownTime, 0]), (-2, nil), (5, [5000, 6000]), (.max - 1, nil)] as [(Int64, [Int64]?)] {
+                let end = try connector.highWatermarks([split])[split] ?? SplitOffset(0)
+                try append(log, "t", ["a", "b"], millis: first)
+                let chunk = try connector.openReader(split, at: end) {}.poll(maxRecords: 10, maxBytes: 1 << 20)
+                #expect(chunk?.count == 2)
+                #expect(chunk?.timestamps == expected, "from \(first)")
+            }
+        }
+    }
+
     @Test func recordsComeInOrderOverBatchesAndCodecs() throws {
         try withLog { log in
             try log.createTopic(name: "t", partitions: 1)
