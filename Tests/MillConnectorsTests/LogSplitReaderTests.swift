@@ -100,6 +100,56 @@ import Darwin
         }
     }
 
+    @Test func aTopicThatIsDeletedStopsItsReaders() throws {
+        try withLog { log in
+            try log.createTopic(name: "t", partitions: 1)
+            let connector = try connector(log)
+            let split = try #require(try connector.currentSplits().first)
+            let bell = Bell()
+            let reader = try connector.openReader(split, at: SplitOffset(0)) { bell.ring() }
+            #expect(try reader.poll(maxRecords: 10, maxBytes: 1 << 20) == nil)
+            try log.deleteTopic(named: "t")
+            #expect(bell.count == 1)
+            let error = #expect(throws: SQLError.self) { try reader.poll(maxRecords: 10, maxBytes: 1 << 20) }
+            #expect(error?.sqlState == .undefinedObject)
+            #expect(throws: SQLError.self) { try connector.currentSplits() }
+        }
+    }
+
+    @Test func aTopicThatIsMadeAnewIsNotTakenForTheOldOne() throws {
+        try withLog { log in
+            let connector = try connector(log)
+            // One that comes after the source is the source's topic.
+            #expect(try connector.resolveOrigin() == [:])
+            for round in 0..<2 {
+                try log.createTopic(name: "t", partitions: 1)
+                if round == 0 { #expect(try connector.currentSplits().count == 1) }
+                try append(log, "t", ["a", "b", "c"])
+                if round == 0 { try log.deleteTopic(named: "t") }
+            }
+            let split = SourceSplit(name: "t/0", topic: "t", partition: 0)
+            let questions: [() throws -> Void] = [
+                { _ = try connector.openReader(split, at: SplitOffset(0)) {} }, { _ = try connector.highWatermarks([split]) },
+                { _ = try connector.currentSplits() },
+            ]
+            for question in questions {
+                let error = #expect(throws: SQLError.self) { try question() }
+                #expect(error?.message == "topic \"t\" was deleted and made anew")
+                #expect(error?.sqlState == .objectNotInPrerequisiteState)
+            }
+            #expect(try self.connector(log).resolveOrigin() == [split: SplitOffset(0)])
+        }
+    }
+
+    @Test func aPartitionThatReachesLessFarThanBeforeIsAnError() throws {
+        let split = SourceSplit(name: "t/0", topic: "t", partition: 0)
+        let ends = KnownEnds()
+        for end in [3, 3, 7] as [Int64] { try ends.note(SplitOffset(end), of: split) }
+        try ends.note(SplitOffset(1), of: SourceSplit(name: "t/1", topic: "t", partition: 1))
+        let error = #expect(throws: SQLError.self) { try ends.note(SplitOffset(6), of: split) }
+        #expect(error?.message == "\"t/0\" ends at offset 6, but had reached 7")
+    }
+
     @Test func anOffsetBehindTheEndStopsTheReader() throws {
         try withLog { log in
             try log.createTopic(name: "t", partitions: 1)

@@ -1,5 +1,6 @@
 package import MillBase
 package import MillConnectorKit
+import MillKafkaWire
 import MillLog
 import Synchronization
 
@@ -17,12 +18,18 @@ import Darwin
 ///
 /// Guarantees: `resolveOrigin` and the other questions answer or fail within `timeoutMillis` (08006 names broker and reason). An
 /// offset out of range stops the reader with an error. Brokers that are away do not: `status` says what is wrong.
+///
+/// The source is the topic that its name meant first. Another one made later under that name is refused: in our log by its id, at
+/// another broker, whose client tells no ids, as soon as it is seen to reach less far.
 package final class KafkaConnector: SourceConnector {
     private let options: KafkaSourceOptions
     private let embedded: EmbeddedBroker?
     private let timeoutMillis: Int
     private let pool = BlockPool()
     private let clients = Mutex<[KafkaClient]>([])
+    private let ends = KnownEnds()
+    /// Our own log's topic, once there was one.
+    private let topicID = Mutex<WireUUID?>(nil)
 
     /// For the client that creates the source: properties that have no effect.
     package var notices: [String] { options.notices }
@@ -40,6 +47,20 @@ package final class KafkaConnector: SourceConnector {
 
     /// What is wrong with the connection now, for SHOW JOBS; nil when all is well.
     package var status: String? { clients.withLock { $0.lazy.compactMap(\.status).first } }
+
+    /// The topic in our own log; nil when there has been none yet.
+    /// - Throws: 42704 when it was deleted, 55000 when another one has its name.
+    private func topic(in log: Log) throws(SQLError) -> Topic? {
+        let topic = log.topic(named: options.topic)
+        let first = topicID.withLock { id in
+            id = id ?? topic?.id
+            return id
+        }
+        guard let first, topic?.id != first else { return topic }
+        guard topic != nil else { throw SQLError(.undefinedObject, "topic \"\(options.topic)\" was deleted", hint: "Drop the source.") }
+        throw SQLError(
+            .objectNotInPrerequisiteState, "topic \"\(options.topic)\" was deleted and made anew", hint: "Drop the source and create it again.")
+    }
 
     private func split(_ partition: Int32) -> SourceSplit {
         SourceSplit(name: "\(options.topic)/\(partition)", topic: options.topic, partition: partition)
@@ -88,14 +109,14 @@ package final class KafkaConnector: SourceConnector {
     }
 
     package func currentSplits() throws(SQLError) -> [SourceSplit] {
-        if let embedded { return (embedded.log.topic(named: options.topic)?.partitions ?? []).map { split($0.index) } }
+        if let embedded { return (try topic(in: embedded.log)?.partitions ?? []).map { split($0.index) } }
         return try ask { client, timeout throws(KafkaFailure) in try client.partitions(of: options.topic, timeoutMillis: timeout) }.map(split)
     }
 
     package func resolveOrigin() throws(SQLError) -> [SourceSplit: SplitOffset] {
         var origin: [SourceSplit: SplitOffset] = [:]
         if let embedded {
-            for partition in embedded.log.topic(named: options.topic)?.partitions ?? [] {
+            for partition in try topic(in: embedded.log)?.partitions ?? [] {
                 origin[split(partition.index)] = SplitOffset(try LogSplitReader.origin(of: partition, options.startup))
             }
             return origin
@@ -112,29 +133,34 @@ package final class KafkaConnector: SourceConnector {
                 origin[split] = SplitOffset(offset)
                 continue
             }
-            let ends = try ask { client, timeout throws(KafkaFailure) in try client.watermarks(split.topic, split.partition, timeoutMillis: timeout) }
-            origin[split] = SplitOffset(options.startup == .earliest ? ends.low : ends.high)
+            let marks = try ask { client, timeout throws(KafkaFailure) in try client.watermarks(split.topic, split.partition, timeoutMillis: timeout) }
+            try ends.note(SplitOffset(marks.high), of: split)
+            origin[split] = SplitOffset(options.startup == .earliest ? marks.low : marks.high)
         }
         return origin
     }
 
     package func highWatermarks(_ splits: [SourceSplit]) throws(SQLError) -> [SourceSplit: SplitOffset] {
-        var ends: [SourceSplit: SplitOffset] = [:]
+        var found: [SourceSplit: SplitOffset] = [:]
         for split in splits {
             if let embedded {
-                guard let partition = embedded.log.topic(named: split.topic)?.partition(split.partition) else { continue }
-                ends[split] = SplitOffset(partition.highWatermark)
+                guard let partition = try topic(in: embedded.log)?.partition(split.partition) else { continue }
+                found[split] = SplitOffset(partition.highWatermark)
             } else {
-                ends[split] = SplitOffset(
-                    try ask { client, timeout throws(KafkaFailure) in try client.watermarks(split.topic, split.partition, timeoutMillis: timeout) }.high)
+                let marks = try ask { client, timeout throws(KafkaFailure) in
+                    try client.watermarks(split.topic, split.partition, timeoutMillis: timeout)
+                }
+                let end = SplitOffset(marks.high)
+                try ends.note(end, of: split)
+                found[split] = end
             }
         }
-        return ends
+        return found
     }
 
     package func openReader(_ split: SourceSplit, at offset: SplitOffset, onData: @escaping @Sendable () -> Void) throws(SQLError) -> any SplitReader {
         if let embedded {
-            guard let partition = embedded.log.topic(named: split.topic)?.partition(split.partition) else {
+            guard let partition = try topic(in: embedded.log)?.partition(split.partition) else {
                 throw SQLError(.undefinedObject, "topic \"\(split.topic)\" has no partition \(split.partition)")
             }
             return LogSplitReader(partition, split, at: offset, pool: pool, onData: onData)

@@ -73,9 +73,10 @@ extension Engine {
     /// Returns when everything that the running sources held at the call is visible.
     /// - Throws: 57014 when it is cancelled before.
     package func flush(_ cancellation: CancellationHook = CancellationHook()) async throws(SQLError) {
-        let running = Set(conductor.published.offsets.keys)
+        let published = conductor.published
         var targets: [ObjectID: [SourceSplit: SplitOffset]] = [:]
-        for definition in sources.all where running.contains(definition.id) {
+        // Nothing more will be visible of a source that has stopped.
+        for definition in sources.all where published.offsets[definition.id] != nil && published.sourceFailures[definition.id] == nil {
             targets[definition.id] = try await offActor { () throws(SQLError) in
                 try definition.connector.highWatermarks(definition.connector.currentSplits())
             }
