@@ -40,6 +40,8 @@ package actor Engine {
     let assembly: any SourceAssembly
     let sources = SourceRegistry()
     nonisolated let rejects: RejectStore
+    /// Stores what any reader of a source rejects.
+    nonisolated let onRejects: SourceInput.RejectHandler
     var catalog: Catalog
     let definitions = AsyncLock()
     let commits = AsyncLock()
@@ -62,10 +64,10 @@ package actor Engine {
         let sources = sources
         let clock = environment.clock
         let workerCount = options.workerCount
+        let onRejects: SourceInput.RejectHandler = { rejects.add($1, source: $0, nowMicros: clock.nowMicros) }
+        self.onRejects = onRejects
         conductor = Conductor(workerCount: workerCount, clock: clock, options: options.conductor) { (id, worker, onData) throws(SQLError) in
-            try sources.makeInput(id, worker: worker, workerCount: workerCount, onData: onData) { id, split, entries in
-                rejects.add(entries, source: id, split: split, nowMicros: clock.nowMicros)
-            }
+            try sources.makeInput(id, worker: worker, workerCount: workerCount, onData: onData, onRejects: onRejects)
         }
     }
 

@@ -118,9 +118,10 @@ extension Engine {
         let record = await conductor.wait { record in
             if cancellation.isCancelled { return true }
             guard record.epoch > before else { return false }
-            return ends.keys.contains { record.sourceFailures[$0] != nil } || !record.catchingUp.contains(id) && record.hasReached(ends)
+            if record.jobFailures[id] != nil || ends.keys.contains(where: { record.sourceFailures[$0] != nil }) { return true }
+            return !record.catchingUp.contains(id) && record.hasReached(ends)
         }
-        let failure = ends.keys.compactMap { record.sourceFailures[$0] }.first
+        let failure = record.jobFailures[id] ?? ends.keys.lazy.compactMap { record.sourceFailures[$0] }.first
         if cancellation.settle() || failure != nil, creating.contains(id), catalog.object(id)?.name == object.name {
             await abandon(object)
             throw failure ?? SQLError(.queryCanceled, "canceling statement due to user request")

@@ -39,7 +39,7 @@ extension Engine {
         for part in parts { for (id, values) in part { statistics[id, default: JobStatistics()].merge(values) } }
         return catalog.objects.filter { $0.kind == .materializedView }.map { object in
             let sourceIDs = inputSources(of: object.id)
-            let failure = sourceIDs.compactMap { record.sourceFailures[$0] }.first
+            let failure = record.jobFailures[object.id] ?? sourceIDs.lazy.compactMap { record.sourceFailures[$0] }.first
             return JobLine(
                 id: object.id, name: object.name, state: failure != nil ? "failed" : creating.contains(object.id) ? "creating" : "running",
                 epoch: record.epoch, statistics: statistics[object.id] ?? JobStatistics(), lag: lag(of: sourceIDs, record),

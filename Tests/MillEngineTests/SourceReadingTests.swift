@@ -1,0 +1,68 @@
+import MillBase
+import MillColumnar
+import MillConnectorKit
+import MillDataflow
+import MillEngine
+import MillIO
+import Synchronization
+import Testing
+
+/// What becomes of statements when a source is slow, fails, or is read by several at once.
+@Suite(.timeLimit(.minutes(1))) struct SourceReadingTests {
+    private func withWorld(
+        _ connectors: [String: ScriptedConnector], clock: any MillIO.Clock = SystemClock(), _ body: (EngineWorld) async throws -> Void
+    ) async throws {
+        let world = await EngineWorld(assembly: ScriptedAssembly(connectors: connectors), clock: clock, splitDiscoveryNanos: 1_000_000)
+        do { try await body(world) } catch {
+            await world.stop()
+            throw error
+        }
+        await world.stop()
+    }
+
+    private func create(_ name: String) -> String { "CREATE SOURCE \(name) (a int, b int) WITH (connector = '\(name)') FORMAT PLAIN ENCODE JSON" }
+
+    private func error(of body: () async throws(SQLError) -> Void) async -> SQLError? {
+        do throws(SQLError) { try await body() } catch { return error }
+        return nil
+    }
+
+    // MARK: Catching up
+
+    @Test func aViewThatCannotCatchUpLeavesTheOthersAlone() async throws {
+        let connector = ScriptedConnector(#"{"a":1}"#, #"{"a":2}"#, #"{"a":3}"#, #"{"a":4}"#, #"{"a":5}"#)
+        try await withWorld(["s": connector]) { world in
+            try await world.run("\(create("s")); CREATE MATERIALIZED VIEW first AS SELECT sum(a) AS total FROM s")
+            connector.change { $0.failsAt = 3 }
+            let error = await error { () throws(SQLError) in try await world.run("CREATE MATERIALIZED VIEW late AS SELECT count(*) AS n FROM s") }
+            #expect(error?.message == "the record at 3 cannot be read")
+            connector.change { state in
+                state.failsAt = nil
+                state.splits[0].append(#"{"a":10}"#)
+            }
+            try await world.run("FLUSH")
+            #expect(try await world.run("SELECT * FROM first").last?.rows == [["25"]])
+            let jobs = try #require(try await world.run("SHOW JOBS").last).rows
+            #expect(jobs.map { [$0[1], $0[2], $0[9]] } == [["first", "running", nil]])
+            try await world.run("CREATE MATERIALIZED VIEW late AS SELECT count(*) AS n FROM s")
+            #expect(try await world.run("SELECT * FROM late").last?.rows == [["6"]])
+        }
+    }
+
+    // MARK: Rejects
+
+    @Test func stretchesThatOverlapAreStoredOnce() {
+        let store = RejectStore(bytesMaxPerSource: 1 << 20)
+        let split = SourceSplit(name: "s/0", topic: "s", partition: 0)
+        func add(_ positions: [Int64], to end: Int64) {
+            let entries = positions.map { Reject(position: $0, column: nil, raw: [], reason: "") }
+            store.add(SplitRejects(split: split, entries: entries, end: SplitOffset(end)), source: ObjectID(1), nowMicros: 0)
+        }
+        add([2, 5], to: 10)
+        add([2], to: 4)
+        add([5, 9, 9, 12], to: 20)
+        add([15], to: 20)
+        add([20], to: 21)
+        #expect(store.entries(of: ObjectID(1)).map(\.reject.position) == [2, 5, 12, 20])
+    }
+}
