@@ -65,4 +65,64 @@ import Testing
         add([20], to: 21)
         #expect(store.entries(of: ObjectID(1)).map(\.reject.position) == [2, 5, 12, 20])
     }
+
+    // MARK: Slow sources
+
+    @Test func aSourceThatAnswersLateHoldsUpNoOtherDefinition() async throws {
+        let slow = ScriptedConnector(#"{"a":1}"#)
+        let fast = ScriptedConnector(#"{"a":2}"#)
+        let asked = Atomic(false)
+        let gate = Semaphore()
+        slow.change { state in
+            state.onQuestion = {
+                asked.store(true, ordering: .releasing)
+                gate.wait()
+            }
+        }
+        try await withWorld(["slow": slow, "fast": fast]) { world in
+            for ifNotExists in ["", "IF NOT EXISTS "] {
+                asked.store(false, ordering: .releasing)
+                let other = Session(engine: world.engine, userName: "root", databaseName: "dev")
+                let text = create("slow").replacing("CREATE SOURCE ", with: "CREATE SOURCE \(ifNotExists)")
+                let creation = Task { await error { () throws(SQLError) in try await other.run(text) } }
+                while !asked.load(ordering: .acquiring) { await Task.yield() }
+                // Its name, too, is anyone's until it is there.
+                try await world.run("\(create("fast")); CREATE TABLE slow (x int); SELECT * FROM fast")
+                gate.signal()
+                let failure = await creation.value
+                #expect(failure?.sqlState == (ifNotExists.isEmpty ? .duplicateTable : nil))
+                #expect(other.takeMessages().count == (ifNotExists.isEmpty ? 0 : 1))
+                try await world.run("DROP TABLE slow; DROP SOURCE fast")
+            }
+        }
+    }
+
+    @Test func aSourceThatAnswersLateHoldsUpNoOthersSplits() async throws {
+        let slow = ScriptedConnector()
+        let fast = ScriptedConnector(#"{"a":1}"#)
+        let gate = Semaphore()
+        let waiting = Atomic(0)
+        let isOpen = Atomic(false)
+        try await withWorld(["slow": slow, "fast": fast]) { world in
+            try await world.run("\(create("slow")); \(create("fast")); CREATE MATERIALIZED VIEW v AS SELECT sum(a) AS total FROM fast")
+            slow.change { state in
+                state.onQuestion = {
+                    guard !isOpen.load(ordering: .acquiring) else { return }
+                    waiting.add(1, ordering: .relaxed)
+                    gate.wait()
+                }
+            }
+            for round in 1...3 {
+                while waiting.load(ordering: .relaxed) == 0 { await Task.yield() }
+                fast.change { $0.splits.append([#"{"a":10}"#]) }
+                // Returns when the new split has been read.
+                try await world.run("FLUSH")
+                #expect(try await world.run("SELECT total FROM v").last?.rows == [["\(1 + 10 * round)"]])
+            }
+            // Who has not answered is not asked again.
+            #expect(waiting.load(ordering: .relaxed) == 1)
+            isOpen.store(true, ordering: .releasing)
+            gate.signal()
+        }
+    }
 }

@@ -20,8 +20,9 @@ extension Engine {
     }
 
     package func create(_ statement: CreateRelation, definition: String, session: SessionContext, _ notices: inout [SQLError]) async throws(SQLError) {
-        await definitions.lock()
-        defer { definitions.unlock() }
+        try await definitions.lock(unless: session.cancellation)
+        var isLocked = true
+        defer { if isLocked { definitions.unlock() } }
         if existing(statement.name, ifNotExists: statement.ifNotExists, &notices) { return }
         let binder = Binder(catalog: reader, context: session.binderContext(.statement(now: environment.clock.nowMicros)))
         let bound = try binder.bind(createRelation: statement)
@@ -65,7 +66,13 @@ extension Engine {
             throw SQLError(.duplicateTable, "relation \"\(bound.name)\" already exists", at: statement.name.last.span.source)
         }
         let source = try assembly.source(name: connector, options: options, fields: bound.columns.map { Field($0.name, $0.type) })
+        // A broker that is away takes its time to be given up: other definitions go on meanwhile.
+        definitions.unlock()
+        isLocked = false
         let origin = try await offActor { () throws(SQLError) in try source.connector.resolveOrigin() }
+        try await definitions.lock(unless: session.cancellation)
+        isLocked = true
+        if existing(statement.name, ifNotExists: statement.ifNotExists, &notices) { return }
         let object = try catalog.create(draft)
         sources.add(
             SourceDefinition(id: object.id, name: object.name, connector: source.connector, makeDecoder: source.makeDecoder, origin: origin))
@@ -73,7 +80,7 @@ extension Engine {
     }
 
     package func create(_ statement: CreateView, definition: String, session: SessionContext, _ notices: inout [SQLError]) async throws(SQLError) {
-        await definitions.lock()
+        try await definitions.lock(unless: session.cancellation)
         var isLocked = true
         defer { if isLocked { definitions.unlock() } }
         if existing(statement.name, ifNotExists: statement.ifNotExists, &notices) { return }
