@@ -51,6 +51,27 @@ import Testing
 
     // MARK: Rejects
 
+    @Test func rejectsAreKeptOnceWhoeverReadsTheSource() async throws {
+        let connector = ScriptedConnector("broken", #"{"a":1}"#, #"{"a":"x","b":"y"}"#)
+        try await withWorld(["s": connector]) { world in
+            let list = #"SELECT "offset", column_name FROM s_rejects ORDER BY 1, 2"#
+            let expected: [[String?]] = [["0", nil], ["2", "a"], ["2", "b"]]
+            try await world.run(create("s"))
+            #expect(try await world.run(list).last?.rows == [])
+            try await world.run("SELECT a FROM s LIMIT 1; SELECT count(*) FROM s")
+            #expect(try await world.run(list).last?.rows == expected)
+            for view in ["v", "w"] {
+                try await world.run("CREATE MATERIALIZED VIEW \(view) AS SELECT a FROM s")
+                #expect(try await world.run(list).last?.rows == expected)
+            }
+            try await world.run("DROP MATERIALIZED VIEW v; DROP MATERIALIZED VIEW w")
+            connector.change { $0.splits[0] += ["broken", #"{"b":"z"}"#] }
+            try await world.run("SELECT count(*) FROM s; CREATE MATERIALIZED VIEW v AS SELECT b FROM s; SELECT count(*) FROM s")
+            #expect(try await world.run(list).last?.rows == expected + [["3", nil], ["4", "b"]])
+            #expect(try await world.run("SHOW JOBS").last?.rows.first?[8] == "5")
+        }
+    }
+
     @Test func stretchesThatOverlapAreStoredOnce() {
         let store = RejectStore(bytesMaxPerSource: 1 << 20)
         let split = SourceSplit(name: "s/0", topic: "s", partition: 0)
@@ -123,6 +144,54 @@ import Testing
             #expect(waiting.load(ordering: .relaxed) == 1)
             isOpen.store(true, ordering: .releasing)
             gate.signal()
+        }
+    }
+
+    @Test(arguments: [("", 30), ("SET source_timeout = '2min'", 120), ("SET source_timeout = 5000", 5)])
+    func aQueryEndsWhenItsSourceGivesNothingForSomeTime(setting: String, seconds: Int) async throws {
+        let clock = ManualClock()
+        let connector = ScriptedConnector(#"{"a":1}"#, #"{"a":2}"#)
+        connector.change { state in
+            state.missing = 3
+            state.status = "broker:9092: connection refused"
+        }
+        connector.change { state in
+            state.onEmptyPoll = { [unowned connector] in
+                clock.advance(seconds: 1)
+                // The reader wakes the query, as librdkafka does for an error, but has nothing.
+                connector.change { _ in }
+            }
+        }
+        try await withWorld(["s": connector], clock: clock) { world in
+            try await world.run(setting.isEmpty ? create("s") : "\(create("s")); \(setting)")
+            let error = await error { () throws(SQLError) in try await world.run("SELECT count(*) FROM s") }
+            #expect(error?.sqlState == .connectionFailure)
+            #expect(error?.message == "source \"s\" gave no record for \(Duration.seconds(seconds)): broker:9092: connection refused")
+            #expect(error?.detail == "\"s/0\" was read up to 2 of 5.")
+            #expect(error?.hint != nil)
+            #expect(connector.state.withLock { $0.emptyPolls } == seconds)
+        }
+    }
+
+    @Test func aQueryThatWaitsForItsSourceCanBeCancelled() async throws {
+        let connector = ScriptedConnector()
+        connector.change { $0.missing = 1 }
+        try await withWorld(["s": connector]) { world in
+            try await world.run("\(create("s")); SET source_timeout = 0")
+            let query = Task { await error { () throws(SQLError) in try await world.run("SELECT * FROM s") } }
+            while connector.state.withLock({ $0.emptyPolls }) == 0 { await Task.yield() }
+            world.session.cancel()
+            #expect(await query.value?.sqlState == .queryCanceled)
+        }
+    }
+
+    @Test func aSourceTimeoutIsALengthOfTime() async throws {
+        try await withWorld([:]) { world in
+            for value in ["0", "'100'", "'1500ms'", "'2 s'", "'3min'", "'1h'", "'1d'"] { try await world.run("SET source_timeout = \(value)") }
+            for value in ["'x'", "'-1'", "'1 week'", "'99999999999'", "'9223372036854775807d'"] {
+                let error = await error { () throws(SQLError) in try await world.run("SET source_timeout = \(value)") }
+                #expect(error?.sqlState == .invalidParameterValue, "\(value)")
+            }
         }
     }
 }

@@ -66,7 +66,8 @@ package final class Session: Sendable {
     var context: SessionContext {
         state.withLock { state in
             SessionContext(
-                userName: userName, databaseName: databaseName, raisesErrors: state.settings["on_error"] != "null", uncommitted: state.writes,
+                userName: userName, databaseName: databaseName, raisesErrors: state.settings["on_error"] != "null",
+                sourceTimeout: state.settings.duration("source_timeout"), uncommitted: state.writes,
                 settings: state.settings.all.map { SystemSetting($0.name, $0.value) }, cancellation: state.cancellation)
         }
     }
