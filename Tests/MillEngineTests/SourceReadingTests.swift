@@ -178,10 +178,16 @@ import Testing
         connector.change { $0.missing = 1 }
         try await withWorld(["s": connector]) { world in
             try await world.run("\(create("s")); SET source_timeout = 0")
-            let query = Task { await error { () throws(SQLError) in try await world.run("SELECT * FROM s") } }
-            while connector.state.withLock({ $0.emptyPolls }) == 0 { await Task.yield() }
-            world.session.cancel()
-            #expect(await query.value?.sqlState == .queryCanceled)
+            for end in [world.session.cancel, world.session.terminate] {
+                let before = connector.state.withLock { $0.emptyPolls }
+                let query = Task { await error { () throws(SQLError) in try await world.run("SELECT * FROM s") } }
+                while connector.state.withLock({ $0.emptyPolls }) == before { await Task.yield() }
+                end()
+                #expect(await query.value?.sqlState == .queryCanceled)
+            }
+            // What was terminated runs nothing more.
+            let late = await error { () throws(SQLError) in try await world.run("SELECT 1") }
+            #expect(late?.sqlState == .adminShutdown)
         }
     }
 
@@ -192,6 +198,30 @@ import Testing
                 let error = await error { () throws(SQLError) in try await world.run("SET source_timeout = \(value)") }
                 #expect(error?.sqlState == .invalidParameterValue, "\(value)")
             }
+        }
+    }
+
+    // MARK: Waiting for each other
+
+    @Test func aStatementThatWaitsForAnotherDefinitionCanBeCancelled() async throws {
+        let connector = ScriptedConnector()
+        connector.change { $0.missing = 1 }
+        try await withWorld(["s": connector]) { world in
+            try await world.run("\(create("s")); SET source_timeout = 0")
+            // Holds the definitions until its query ends.
+            let first = Task { await error { () throws(SQLError) in try await world.run("CREATE TABLE t AS SELECT * FROM s") } }
+            while connector.state.withLock({ $0.emptyPolls }) == 0 { await Task.yield() }
+            let other = Session(engine: world.engine, userName: "root", databaseName: "dev")
+            let second = Task { await error { () throws(SQLError) in try await other.run("CREATE TABLE u (x int)") } }
+            // However far it is: one that has not begun is terminated, too.
+            other.terminate()
+            let failure = try #require(await second.value)
+            #expect([.queryCanceled, .adminShutdown].contains(failure.sqlState))
+            let third = Session(engine: world.engine, userName: "root", databaseName: "dev")
+            let last = Task { await error { () throws(SQLError) in try await third.run("CREATE TABLE u (x int)") } }
+            world.session.cancel()
+            #expect(await first.value?.sqlState == .queryCanceled)
+            #expect(await last.value == nil)
         }
     }
 }
