@@ -12,9 +12,9 @@ import Darwin
 
 /// `connector = 'kafka'`: one topic of any broker; a split is a partition, named `topic/partition`.
 ///
-/// When the bootstrap servers are listeners of the broker in this process, its log is read directly. Else one librdkafka consumer,
-/// made at first use, serves all splits; a second reader of the same split (a new view that reads from the origin) gets a
-/// consumer of its own, because librdkafka reads a partition once.
+/// When the bootstrap servers are listeners of the broker in this process, its log is read directly. Else one librdkafka consumer
+/// reads all splits; a second reader of the same split (a new view that reads from the origin) gets a consumer of its own, because
+/// librdkafka reads a partition once. One more only asks questions: on the connection of a reader they would wait behind its fetch.
 ///
 /// Guarantees: `resolveOrigin` and the other questions answer or fail within `timeoutMillis` (08006 names broker and reason). An
 /// offset out of range stops the reader with an error. Brokers that are away do not: `status` says what is wrong.
@@ -26,7 +26,8 @@ package final class KafkaConnector: SourceConnector {
     private let embedded: EmbeddedBroker?
     private let timeoutMillis: Int
     private let pool = BlockPool()
-    private let clients = Mutex<[KafkaClient]>([])
+    private let asking = Mutex<KafkaClient?>(nil)
+    private let readers = Mutex<[KafkaClient]>([])
     private let ends = KnownEnds()
     /// Our own log's topic, once there was one.
     private let topicID = Mutex<WireUUID?>(nil)
@@ -42,11 +43,11 @@ package final class KafkaConnector: SourceConnector {
         let own = Set((embedded?.addresses ?? []).map { $0.lowercased() })
         self.embedded = servers.allSatisfy { own.contains($0.lowercased()) } ? embedded : nil
         // Wrong properties are the statement's error, not the first reader's.
-        if self.embedded == nil { _ = try client() }
+        if self.embedded == nil { _ = try askingClient() }
     }
 
     /// What is wrong with the connection now, for SHOW JOBS; nil when all is well.
-    package var status: String? { clients.withLock { $0.lazy.compactMap(\.status).first } }
+    package var status: String? { readers.withLock { $0.lazy.compactMap(\.status).first } ?? asking.withLock { $0?.status } }
 
     /// The topic in our own log; nil when there has been none yet.
     /// - Throws: 42704 when it was deleted, 55000 when another one has its name.
@@ -70,26 +71,36 @@ package final class KafkaConnector: SourceConnector {
         try KafkaClient(bootstrapServers: options.bootstrapServers, properties: options.properties)
     }
 
-    private func client() throws(SQLError) -> KafkaClient {
-        let made: Result<KafkaClient, SQLError> = clients.withLock { clients in
-            if let first = clients.first { return .success(first) }
-            do throws(SQLError) {
-                let client = try makeClient()
-                clients.append(client)
-                return .success(client)
-            } catch { return .failure(error) }
+    private func askingClient() throws(SQLError) -> KafkaClient {
+        try asking.withLock { (asking) throws(SQLError) in
+            if let asking { return asking }
+            let client = try makeClient()
+            asking = client
+            return client
         }
-        return try made.get()
+    }
+
+    /// A client that does not read the split yet, with the split marked as read.
+    private func readingClient(_ split: SourceSplit) throws(SQLError) -> KafkaClient {
+        try readers.withLock { (readers) throws(SQLError) in
+            if let free = readers.first(where: { $0.takePartition(split.name) }) { return free }
+            let client = try makeClient()
+            _ = client.takePartition(split.name)
+            readers.append(client)
+            return client
+        }
     }
 
     /// Repeats a question that failed for a passing reason until the time is up.
     private func ask<T>(_ question: (KafkaClient, _ timeoutMillis: Int32) throws(KafkaFailure) -> T) throws(SQLError) -> T {
-        let client = try client()
+        let client = try askingClient()
         let deadline = Self.nowMillis() + timeoutMillis
         while true {
             let left = deadline - Self.nowMillis()
             do throws(KafkaFailure) {
-                return try question(client, Int32(clamping: max(left, 1)))
+                let answer = try question(client, Int32(clamping: max(left, 1)))
+                client.setStatus(nil)
+                return answer
             } catch {
                 guard error.isTransient, deadline - Self.nowMillis() > 100 else {
                     let reason = client.status ?? KafkaClient.text(error.code)
@@ -165,16 +176,7 @@ package final class KafkaConnector: SourceConnector {
             }
             return LogSplitReader(partition, split, at: offset, pool: pool, onData: onData)
         }
-        let taken: Result<KafkaClient, SQLError> = clients.withLock { clients in
-            if let free = clients.first(where: { $0.takePartition(split.name) }) { return .success(free) }
-            do throws(SQLError) {
-                let client = try makeClient()
-                _ = client.takePartition(split.name)
-                clients.append(client)
-                return .success(client)
-            } catch { return .failure(error) }
-        }
-        return try KafkaSplitReader(try taken.get(), split, at: offset, pool: pool, onData: onData)
+        return try KafkaSplitReader(try readingClient(split), split, at: offset, pool: pool, onData: onData)
     }
 }
 
