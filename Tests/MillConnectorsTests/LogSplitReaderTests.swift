@@ -31,10 +31,13 @@ import Darwin
         _ = try #require(log.topic(named: topic)?.partition(0)).appendAndWait(builder.finish(compression: compression))
     }
 
-    private func connector(_ log: Log, _ mode: [String: String] = [:], addresses: [String] = ["localhost:1", "127.0.0.1:2"]) throws -> KafkaConnector {
+    private func connector(
+        _ log: Log, _ mode: [String: String] = [:], addresses: [String] = ["localhost:1", "127.0.0.1:2"]
+    ) throws -> KafkaConnector {
         let options = ["topic": "t", "properties.bootstrap.servers": "Localhost:1, 127.0.0.1:2"].merging(mode) { $1 }
         return try KafkaConnector(
-            options: ConnectorOptions(connector: "kafka", options), embedded: EmbeddedBroker(log: log, addresses: addresses), timeoutMillis: 100)
+            options: ConnectorOptions(connector: "kafka", options), embedded: EmbeddedBroker(log: log, addresses: addresses),
+            timeoutMillis: 100)
     }
 
     @Test func onlyOurOwnAddressesAreReadDirectly() throws {
@@ -52,7 +55,8 @@ import Darwin
             try log.createTopic(name: "t", partitions: 1)
             let connector = try connector(log)
             let split = try #require(try connector.currentSplits().first)
-            for (first, expected) in [(-1, [RawChunk.unknownTime, 0]), (-2, nil), (5, [5000, 6000]), (.max - 1, nil)] as [(Int64, [Int64]?)] {
+            let cases: [(Int64, [Int64]?)] = [(-1, [RawChunk.unknownTime, 0]), (-2, nil), (5, [5000, 6000]), (.max - 1, nil)]
+            for (first, expected) in cases {
                 let end = try connector.highWatermarks([split])[split] ?? SplitOffset(0)
                 try append(log, "t", ["a", "b"], millis: first)
                 let chunk = try connector.openReader(split, at: end) {}.poll(maxRecords: 10, maxBytes: 1 << 20)

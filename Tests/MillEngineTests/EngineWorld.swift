@@ -43,7 +43,10 @@ final class EngineWorld: Sendable {
     let session: Session
 
     /// - Parameter assembly: what makes sources; the program's own when nil.
-    init(workerCount: Int = 1, assembly: (any SourceAssembly)? = nil, clock: any Clock = SystemClock(), splitDiscoveryNanos: UInt64 = 1_000_000_000) async {
+    init(
+        workerCount: Int = 1, assembly: (any SourceAssembly)? = nil, clock: any Clock = SystemClock(),
+        splitDiscoveryNanos: UInt64 = 1_000_000_000
+    ) async {
         let environment = Environment(files: files, clock: clock, random: SystemRandomSource())
         engine = Engine(
             environment: environment, options: Engine.Options(workerCount: workerCount, splitDiscoveryNanos: splitDiscoveryNanos),

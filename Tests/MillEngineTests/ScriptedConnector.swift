@@ -64,7 +64,9 @@ final class ScriptedConnector: SourceConnector {
         }
     }
 
-    func openReader(_ split: SourceSplit, at offset: SplitOffset, onData: @escaping @Sendable () -> Void) throws(SQLError) -> any SplitReader {
+    func openReader(
+        _ split: SourceSplit, at offset: SplitOffset, onData: @escaping @Sendable () -> Void
+    ) throws(SQLError) -> any SplitReader {
         let failsAt = state.withLock { state in
             state.listeners.append(onData)
             return state.failsAt
@@ -120,8 +122,8 @@ private final class ScriptedReader: SplitReader {
         position = end
         let buffer = Buffer(bytes)
         return RawChunk(
-            bytes: UnsafeRawPointer(buffer.bytes), byteCount: bytes.count, starts: starts, lengths: lengths, positions: positions, timestamps: nil,
-            nextOffset: SplitOffset(end), partition: split.partition, owner: buffer)
+            bytes: UnsafeRawPointer(buffer.bytes), byteCount: bytes.count, starts: starts, lengths: lengths, positions: positions,
+            timestamps: nil, nextOffset: SplitOffset(end), partition: split.partition, owner: buffer)
     }
 
     var isFinished: Bool { false }

@@ -20,7 +20,9 @@ import Testing
         await world.stop()
     }
 
-    private func create(_ name: String) -> String { "CREATE SOURCE \(name) (a int, b int) WITH (connector = '\(name)') FORMAT PLAIN ENCODE JSON" }
+    private func create(_ name: String) -> String {
+        "CREATE SOURCE \(name) (a int, b int) WITH (connector = '\(name)') FORMAT PLAIN ENCODE JSON"
+    }
 
     private func error(of body: () async throws(SQLError) -> Void) async -> SQLError? {
         do throws(SQLError) { try await body() } catch { return error }
@@ -34,7 +36,8 @@ import Testing
         try await withWorld(["s": connector]) { world in
             try await world.run("\(create("s")); CREATE MATERIALIZED VIEW first AS SELECT sum(a) AS total FROM s")
             connector.change { $0.failsAt = 3 }
-            let error = await error { () throws(SQLError) in try await world.run("CREATE MATERIALIZED VIEW late AS SELECT count(*) AS n FROM s") }
+            let late = "CREATE MATERIALIZED VIEW late AS SELECT count(*) AS n FROM s"
+            let error = await error { () throws(SQLError) in try await world.run(late) }
             #expect(error?.message == "the record at 3 cannot be read")
             connector.change { state in
                 state.failsAt = nil
@@ -44,7 +47,7 @@ import Testing
             #expect(try await world.run("SELECT * FROM first").last?.rows == [["25"]])
             let jobs = try #require(try await world.run("SHOW JOBS").last).rows
             #expect(jobs.map { [$0[1], $0[2], $0[9]] } == [["first", "running", nil]])
-            try await world.run("CREATE MATERIALIZED VIEW late AS SELECT count(*) AS n FROM s")
+            try await world.run(late)
             #expect(try await world.run("SELECT * FROM late").last?.rows == [["6"]])
         }
     }
@@ -193,7 +196,9 @@ import Testing
 
     @Test func aSourceTimeoutIsALengthOfTime() async throws {
         try await withWorld([:]) { world in
-            for value in ["0", "'100'", "'1500ms'", "'2 s'", "'3min'", "'1h'", "'1d'"] { try await world.run("SET source_timeout = \(value)") }
+            for value in ["0", "'100'", "'1500ms'", "'2 s'", "'3min'", "'1h'", "'1d'"] {
+                try await world.run("SET source_timeout = \(value)")
+            }
             for value in ["'x'", "'-1'", "'1 week'", "'99999999999'", "'9223372036854775807d'"] {
                 let error = await error { () throws(SQLError) in try await world.run("SET source_timeout = \(value)") }
                 #expect(error?.sqlState == .invalidParameterValue, "\(value)")

@@ -263,7 +263,8 @@ private func fetch(_ topic: String, from offset: Int64, wait: Int32, minBytes: I
     @Test func aFrameReservesMemoryAsItsBytesArrive() throws {
         let length = 100 << 20
         var assembler = FrameAssembler(bytesMax: length)
-        try assembler.feed(.init(bytes: withUnsafeBytes(of: Int32(length).bigEndian, Array.init))) { _ in Issue.record("nothing has arrived") }
+        let header = withUnsafeBytes(of: Int32(length).bigEndian, Array.init)
+        try assembler.feed(.init(bytes: header)) { _ in Issue.record("nothing has arrived") }
         #expect(assembler.reservedBytes <= 64 << 10)
         let part = [UInt8](repeating: 5, count: 1 << 20)
         var arrived = 0

@@ -60,7 +60,8 @@ package final class KafkaConnector: SourceConnector {
         guard let first, topic?.id != first else { return topic }
         guard topic != nil else { throw SQLError(.undefinedObject, "topic \"\(options.topic)\" was deleted", hint: "Drop the source.") }
         throw SQLError(
-            .objectNotInPrerequisiteState, "topic \"\(options.topic)\" was deleted and made anew", hint: "Drop the source and create it again.")
+            .objectNotInPrerequisiteState, "topic \"\(options.topic)\" was deleted and made anew",
+            hint: "Drop the source and create it again.")
     }
 
     private func split(_ partition: Int32) -> SourceSplit {
@@ -144,8 +145,7 @@ package final class KafkaConnector: SourceConnector {
                 origin[split] = SplitOffset(offset)
                 continue
             }
-            let marks = try ask { client, timeout throws(KafkaFailure) in try client.watermarks(split.topic, split.partition, timeoutMillis: timeout) }
-            try ends.note(SplitOffset(marks.high), of: split)
+            let marks = try watermarks(split)
             origin[split] = SplitOffset(options.startup == .earliest ? marks.low : marks.high)
         }
         return origin
@@ -158,15 +158,18 @@ package final class KafkaConnector: SourceConnector {
                 guard let partition = try topic(in: embedded.log)?.partition(split.partition) else { continue }
                 found[split] = SplitOffset(partition.highWatermark)
             } else {
-                let marks = try ask { client, timeout throws(KafkaFailure) in
-                    try client.watermarks(split.topic, split.partition, timeoutMillis: timeout)
-                }
-                let end = SplitOffset(marks.high)
-                try ends.note(end, of: split)
-                found[split] = end
+                found[split] = SplitOffset(try watermarks(split).high)
             }
         }
         return found
+    }
+
+    private func watermarks(_ split: SourceSplit) throws(SQLError) -> (low: Int64, high: Int64) {
+        let marks = try ask { client, timeout throws(KafkaFailure) in
+            try client.watermarks(split.topic, split.partition, timeoutMillis: timeout)
+        }
+        try ends.note(SplitOffset(marks.high), of: split)
+        return marks
     }
 
     package func openReader(_ split: SourceSplit, at offset: SplitOffset, onData: @escaping @Sendable () -> Void) throws(SQLError) -> any SplitReader {

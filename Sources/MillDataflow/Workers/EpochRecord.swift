@@ -29,6 +29,6 @@ package struct EpochRecord: Sendable {
     }
 
     package static let none = EpochRecord(
-        epoch: .zero, openedAtMicros: 0, offsets: [:], highWatermarks: [:], sourceFailures: [:], jobFailures: [:], unfinishedSources: [], catchingUp: [],
-        hasMore: false, durationNanos: 0)
+        epoch: .zero, openedAtMicros: 0, offsets: [:], highWatermarks: [:], sourceFailures: [:], jobFailures: [:],
+        unfinishedSources: [], catchingUp: [], hasMore: false, durationNanos: 0)
 }

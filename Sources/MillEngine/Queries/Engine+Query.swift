@@ -51,7 +51,9 @@ extension Engine {
             // A source whose splits the epoch does not name is read by no job.
             var end = record.offsets[id] ?? [:]
             if end.isEmpty {
-                end = try await offActor { () throws(SQLError) in try definition.connector.highWatermarks(definition.connector.currentSplits()) }
+                end = try await offActor { () throws(SQLError) in
+                    try definition.connector.highWatermarks(definition.connector.currentSplits())
+                }
             }
             run.sources[id] = QueryRun.SourceRange(
                 definition: definition, end: end, clock: environment.clock, patience: session.sourceTimeout, onRejects: onRejects)
