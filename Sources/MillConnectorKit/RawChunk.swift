@@ -14,7 +14,7 @@ package final class RawChunk: @unchecked Sendable {
     package let lengths: [Int32]
     /// Position of each record in its split: Kafka offset, byte position in a file. Ascending.
     package let positions: [Int64]
-    /// The record's own time in microseconds since 1970, if the connector has one.
+    /// Each record's own time in microseconds since 1970, `unknownTime` for one without; nil when none has one.
     package let timestamps: [Int64]?
     /// Where to go on after this chunk.
     package let nextOffset: SplitOffset
@@ -24,6 +24,8 @@ package final class RawChunk: @unchecked Sendable {
     private let owner: AnyObject
 
     package var count: Int { starts.count }
+
+    package static let unknownTime = Int64.min
 
     package init(
         bytes: UnsafeRawPointer, byteCount: Int, starts: [UInt32], lengths: [Int32], positions: [Int64], timestamps: [Int64]?,

@@ -40,6 +40,8 @@ package actor Engine {
     let assembly: any SourceAssembly
     let sources = SourceRegistry()
     nonisolated let rejects: RejectStore
+    /// Stores what any reader of a source rejects.
+    nonisolated let onRejects: SourceInput.RejectHandler
     var catalog: Catalog
     let definitions = AsyncLock()
     let commits = AsyncLock()
@@ -50,6 +52,8 @@ package actor Engine {
     /// Ends a job's work in the middle of an epoch, by job.
     var abandonments: [ObjectID: JobAbandonment] = [:]
     private var discovery: Task<Void, Never>?
+    /// Sources that have not yet answered which splits they have.
+    private var discovering: Set<ObjectID> = []
 
     /// - Parameter assembly: makes connectors and decoders from options: the one place that knows them all.
     package init(environment: Environment, options: Options = Options(), assembly: any SourceAssembly) {
@@ -62,10 +66,10 @@ package actor Engine {
         let sources = sources
         let clock = environment.clock
         let workerCount = options.workerCount
+        let onRejects: SourceInput.RejectHandler = { rejects.add($1, source: $0, nowMicros: clock.nowMicros) }
+        self.onRejects = onRejects
         conductor = Conductor(workerCount: workerCount, clock: clock, options: options.conductor) { (id, worker, onData) throws(SQLError) in
-            try sources.makeInput(id, worker: worker, workerCount: workerCount, onData: onData) { id, split, entries in
-                rejects.add(entries, source: id, split: split, nowMicros: clock.nowMicros)
-            }
+            try sources.makeInput(id, worker: worker, workerCount: workerCount, onData: onData, onRejects: onRejects)
         }
     }
 
@@ -88,22 +92,30 @@ package actor Engine {
         conductor.stop()
     }
 
-    /// Hands splits that did not exist at CREATE SOURCE to the workers; they are read from their beginning.
-    private func discoverSplits() async {
-        for definition in sources.all {
-            guard let splits = try? await offActor({ () throws(SQLError) in try definition.connector.currentSplits() }) else {
-                continue  // The broker is away; readers say so, and the next round asks again.
+    /// Asks every source for its splits, each by itself: one that is slow to answer delays no other, and is not asked twice.
+    private func discoverSplits() {
+        for definition in sources.all where discovering.insert(definition.id).inserted {
+            Task {
+                await discoverSplits(of: definition)
+                discovering.remove(definition.id)
             }
-            let fresh = sources.add(splits, to: definition.id)
-            guard !fresh.isEmpty else { continue }
-            let workerCount = options.workerCount
-            let sources = sources
-            _ = await conductor.onWorkers { circuit in
-                let mine = sources.splits(of: definition.id, on: circuit.here, workerCount: workerCount).filter(fresh.contains)
-                circuit.add(mine, to: definition.id)
-            }
-            conductor.wake()
         }
+    }
+
+    /// Hands splits that did not exist at CREATE SOURCE to the workers; they are read from their beginning.
+    private func discoverSplits(of definition: SourceDefinition) async {
+        guard let splits = try? await offActor({ () throws(SQLError) in try definition.connector.currentSplits() }) else {
+            return  // The broker is away; readers say so, and the next round asks again.
+        }
+        let fresh = sources.add(splits, to: definition.id)
+        guard !fresh.isEmpty else { return }
+        let workerCount = options.workerCount
+        let sources = sources
+        _ = await conductor.onWorkers { circuit in
+            let mine = sources.splits(of: definition.id, on: circuit.here, workerCount: workerCount).filter(fresh.contains)
+            circuit.add(mine, to: definition.id)
+        }
+        conductor.wake()
     }
 
     /// The catalog as it is now, with the relations that go with each source and job.

@@ -1,10 +1,12 @@
 package import MillBase
 package import MillConnectorKit
+package import MillDataflow
 import Synchronization
 
-/// What sources refused, for `<source>_rejects`: once per record or value, however many jobs read it.
+/// What sources refused, for `<source>_rejects`: once per record or value, however many jobs and queries read it.
 ///
-/// Every split remembers up to which position its rejects are known, so a source that is read again from its origin adds nothing.
+/// Every split remembers up to where its records have been decoded, so a source that is read again from its origin adds nothing
+/// before that, and whoever reads furthest adds the rest.
 /// Bounded in bytes per source: the oldest entries go first, and `droppedCount` says how many went.
 package final class RejectStore: Sendable {
     package struct Entry: Sendable {
@@ -16,7 +18,7 @@ package final class RejectStore: Sendable {
     private struct SourceRejects {
         var entries: [Entry] = []
         var byteCount = 0
-        var knownUpTo: [SourceSplit: Int64] = [:]
+        var knownUpTo: [SourceSplit: SplitOffset] = [:]
         var droppedCount = 0
     }
 
@@ -25,15 +27,15 @@ package final class RejectStore: Sendable {
 
     package init(bytesMaxPerSource: Int) { self.bytesMaxPerSource = bytesMaxPerSource }
 
-    package func add(_ rejects: [Reject], source: ObjectID, split: SourceSplit, nowMicros: Int64) {
+    package func add(_ rejects: SplitRejects, source: ObjectID, nowMicros: Int64) {
         sources.withLock { sources in
             var state = sources[source] ?? SourceRejects()
-            let known = state.knownUpTo[split] ?? -1
-            for reject in rejects where reject.position > known {
-                state.entries.append(Entry(split: split, reject: reject, rejectedAtMicros: nowMicros))
+            let known = state.knownUpTo[rejects.split] ?? SplitOffset(0)
+            for reject in rejects.entries where reject.position >= known.position {
+                state.entries.append(Entry(split: rejects.split, reject: reject, rejectedAtMicros: nowMicros))
                 state.byteCount += reject.raw.count + 128
             }
-            if let last = rejects.map(\.position).max() { state.knownUpTo[split] = max(known, last) }
+            state.knownUpTo[rejects.split] = max(known, rejects.end)
             var dropped = 0
             while state.byteCount > bytesMaxPerSource, dropped < state.entries.count {
                 state.byteCount -= state.entries[dropped].reject.raw.count + 128

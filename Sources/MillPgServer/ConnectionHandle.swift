@@ -59,30 +59,38 @@ final class ConnectionHandle: Sendable {
         enum Way {
             case none
             case write
-            case cancel((any PgSession)?)
+            case stop((any PgSession)?)
         }
         let way: Way = state.withLock { state in
             guard state.termination == nil else { return .none }
             state.termination = error
-            guard state.isWaiting else { return .cancel(state.session) }
+            guard state.isWaiting else { return .stop(state.session) }
             state.isWaiting = false
             return .write
         }
         switch way {
         case .none: break
-        case .cancel(let session): session?.cancel()
+        case .stop(let session): session?.terminate()
         case .write:
-            var writer = MessageWriter()
-            BackendMessage.errorResponse(ErrorResponse(.fatal, error)).encode(into: &writer)
             let channel = channel
-            channel.writeAndFlush(channel.allocator.buffer(bytes: writer.bytes)).whenComplete { _ in
-                channel.close(promise: nil)
-            }
+            channel.writeAndFlush(Self.bytes(of: error, channel)).whenComplete { _ in channel.close(promise: nil) }
         }
     }
 
-    /// Closes the socket whatever the connection does.
+    /// Closes the socket of a connection that was ended but is still busy. Its client is told why, if the socket takes it at once:
+    /// writes of the connection's task are whole messages, so this one fits between them.
     func close() {
-        channel.close(promise: nil)
+        let channel = channel
+        guard let error = termination else { return channel.close(promise: nil) }
+        channel.eventLoop.execute {
+            channel.writeAndFlush(Self.bytes(of: error, channel), promise: nil)
+            channel.close(promise: nil)
+        }
+    }
+
+    private static func bytes(of error: SQLError, _ channel: any Channel) -> ByteBuffer {
+        var writer = MessageWriter()
+        BackendMessage.errorResponse(ErrorResponse(.fatal, error)).encode(into: &writer)
+        return channel.allocator.buffer(bytes: writer.bytes)
     }
 }

@@ -63,7 +63,8 @@ package final class PgServer: Sendable {
         }
     }
 
-    /// Stops accepting, ends every connection with 57P01 and waits until all are gone; after `drainTimeout` closes what is left.
+    /// Stops accepting, ends every connection with 57P01 and waits until all are gone. After `drainTimeout` closes what is left;
+    /// a statement that does not stop even then does not keep the server.
     package func shutdown() async {
         let (listeners, tasks) = state.withLock { state in
             defer { state = State() }
@@ -72,12 +73,22 @@ package final class PgServer: Sendable {
         for listener in listeners { try? await listener.close().get() }  // Closing twice is no failure here.
         registry.terminateAll(SQLError(.adminShutdown, "terminating connection due to administrator command"))
         let registry = registry
-        let deadline = group.any().scheduleTask(in: TimeAmount(options.drainTimeout)) {
+        let drainTimeout = TimeAmount(options.drainTimeout)
+        let closeTimeout = TimeAmount(options.closeTimeout)
+        let loop = group.any()
+        let ended = loop.makePromise(of: Void.self)
+        Task {
+            for task in tasks { await task.value }
+            ended.succeed()
+        }
+        let closing = loop.scheduleTask(in: drainTimeout) {
             registry.closeAll()
             for task in tasks { task.cancel() }
         }
-        for task in tasks { await task.value }
-        deadline.cancel()
+        let leaving = loop.scheduleTask(in: drainTimeout + closeTimeout) { ended.succeed() }
+        try? await ended.futureResult.get()  // Nothing fails it.
+        closing.cancel()
+        leaving.cancel()
     }
 
     private func listen(on host: String, port: Int) async throws(SQLError) -> Listener {

@@ -16,6 +16,8 @@ package struct PgServerOptions: Sendable {
     package var idleTimeout: Duration?
     /// How long a shutdown waits for running statements before it closes their connections.
     package var drainTimeout = Duration.seconds(5)
+    /// How long it then waits for the tasks of the closed connections.
+    package var closeTimeout = Duration.seconds(1)
     /// Bytes of rows gathered before they are written, and so what a slow client holds in memory at most.
     package var chunkBytes = 64 << 10
 

@@ -4,7 +4,7 @@ package import MillPgWire
 
 /// One connection's session in the engine.
 ///
-/// Called by the connection's task, one call at a time; only `cancel` may come from elsewhere, at any moment. Spans of
+/// Called by the connection's task, one call at a time; only `cancel` and `terminate` may come from elsewhere, at any moment. Spans of
 /// thrown errors count bytes of the text given to `split`.
 package protocol PgSession: Sendable {
     /// Settings to report at the start in place of the defaults, such as `TimeZone` or a `server_version` of the engine's own.
@@ -46,6 +46,9 @@ package protocol PgSession: Sendable {
 
     /// Stops what runs now, which then throws 57014. Does nothing when nothing runs.
     func cancel()
+
+    /// The connection is about to end: stops what runs now, and refuses whatever is executed later. From elsewhere, as `cancel`.
+    func terminate()
 
     /// The connection is gone.
     func close() async

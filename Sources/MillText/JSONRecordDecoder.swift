@@ -175,7 +175,7 @@ package final class JSONRecordDecoder: Decoder {
             case .field(let index): finished[index].unsafelyUnwrapped
             case .position: metadata(.int64, chunk.positions, first: first, rows: rows, isDense: isDense)
             case .timestamp:
-                chunk.timestamps.map { metadata(.timestamptz, $0, first: first, rows: rows, isDense: isDense) }
+                chunk.timestamps.map { recordTimes($0, first: first, rows: rows, isDense: isDense) }
                     ?? Column.constant(.null, .timestamptz, count: rows)
             case .partition: Column.constant(.int(Int64(chunk.partition)), .int32, count: rows)
             }
@@ -196,6 +196,13 @@ package final class JSONRecordDecoder: Decoder {
                 }
             }
         }
+        return column
+    }
+
+    private func recordTimes(_ timestamps: [Int64], first: Int, rows: Int, isDense: Bool) -> Column {
+        let column = metadata(.timestamptz, timestamps, first: first, rows: rows, isDense: isDense)
+        let micros = column.values(Int64.self)
+        for row in 0..<rows where micros[row] == RawChunk.unknownTime { column.setNull(row) }
         return column
     }
 

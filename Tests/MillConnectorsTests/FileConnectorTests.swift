@@ -46,6 +46,7 @@ private final class Scratch {
             records += chunk.records
         }
         #expect(reader.isFinished)
+        #expect(SplitOffset(last) == reader.highWatermark)
         return records
     }
 

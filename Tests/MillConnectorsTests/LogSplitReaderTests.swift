@@ -1,3 +1,4 @@
+import MillBase
 import MillConnectorKit
 import MillIO
 import MillKafkaWire
@@ -30,17 +31,38 @@ import Darwin
         _ = try #require(log.topic(named: topic)?.partition(0)).appendAndWait(builder.finish(compression: compression))
     }
 
-    private func connector(_ log: Log, _ mode: [String: String] = [:], addresses: [String] = ["localhost:9092", "kafka:29092"]) throws -> KafkaConnector {
-        let options = ["topic": "t", "properties.bootstrap.servers": "Localhost:9092, kafka:29092"].merging(mode) { $1 }
-        return try KafkaConnector(options: ConnectorOptions(connector: "kafka", options), embedded: EmbeddedBroker(log: log, addresses: addresses))
+    private func connector(
+        _ log: Log, _ mode: [String: String] = [:], addresses: [String] = ["localhost:1", "127.0.0.1:2"]
+    ) throws -> KafkaConnector {
+        let options = ["topic": "t", "properties.bootstrap.servers": "Localhost:1, 127.0.0.1:2"].merging(mode) { $1 }
+        return try KafkaConnector(
+            options: ConnectorOptions(connector: "kafka", options), embedded: EmbeddedBroker(log: log, addresses: addresses),
+            timeoutMillis: 100)
     }
 
     @Test func onlyOurOwnAddressesAreReadDirectly() throws {
         try withLog { log in
-            let own = try connector(log)
-            let other = try connector(log, addresses: ["localhost:9092"])
-            #expect(own.isEmbedded)
-            #expect(!other.isEmbedded)
+            try log.createTopic(name: "t", partitions: 2)
+            #expect(try connector(log).currentSplits().count == 2)
+            let other = try connector(log, addresses: ["localhost:1"])
+            let error = #expect(throws: SQLError.self) { try other.currentSplits() }
+            #expect(error?.sqlState == .connectionFailure)
+        }
+    }
+
+    @Test func aRecordWithoutATimeHasNone() throws {
+        try withLog { log in
+            try log.createTopic(name: "t", partitions: 1)
+            let connector = try connector(log)
+            let split = try #require(try connector.currentSplits().first)
+            let cases: [(Int64, [Int64]?)] = [(-1, [RawChunk.unknownTime, 0]), (-2, nil), (5, [5000, 6000]), (.max - 1, nil)]
+            for (first, expected) in cases {
+                let end = try connector.highWatermarks([split])[split] ?? SplitOffset(0)
+                try append(log, "t", ["a", "b"], millis: first)
+                let chunk = try connector.openReader(split, at: end) {}.poll(maxRecords: 10, maxBytes: 1 << 20)
+                #expect(chunk?.count == 2)
+                #expect(chunk?.timestamps == expected, "from \(first)")
+            }
         }
     }
 
@@ -80,6 +102,56 @@ import Darwin
             #expect(try connector(log, ["scan.startup.timestamp.millis": "5002"]).resolveOrigin() == [split: SplitOffset(2)])
             #expect(try connector(log, ["scan.startup.timestamp.millis": "6000"]).resolveOrigin() == [split: SplitOffset(3)])
         }
+    }
+
+    @Test func aTopicThatIsDeletedStopsItsReaders() throws {
+        try withLog { log in
+            try log.createTopic(name: "t", partitions: 1)
+            let connector = try connector(log)
+            let split = try #require(try connector.currentSplits().first)
+            let bell = Bell()
+            let reader = try connector.openReader(split, at: SplitOffset(0)) { bell.ring() }
+            #expect(try reader.poll(maxRecords: 10, maxBytes: 1 << 20) == nil)
+            try log.deleteTopic(named: "t")
+            #expect(bell.count == 1)
+            let error = #expect(throws: SQLError.self) { try reader.poll(maxRecords: 10, maxBytes: 1 << 20) }
+            #expect(error?.sqlState == .undefinedObject)
+            #expect(throws: SQLError.self) { try connector.currentSplits() }
+        }
+    }
+
+    @Test func aTopicThatIsMadeAnewIsNotTakenForTheOldOne() throws {
+        try withLog { log in
+            let connector = try connector(log)
+            // One that comes after the source is the source's topic.
+            #expect(try connector.resolveOrigin() == [:])
+            for round in 0..<2 {
+                try log.createTopic(name: "t", partitions: 1)
+                if round == 0 { #expect(try connector.currentSplits().count == 1) }
+                try append(log, "t", ["a", "b", "c"])
+                if round == 0 { try log.deleteTopic(named: "t") }
+            }
+            let split = SourceSplit(name: "t/0", topic: "t", partition: 0)
+            let questions: [() throws -> Void] = [
+                { _ = try connector.openReader(split, at: SplitOffset(0)) {} }, { _ = try connector.highWatermarks([split]) },
+                { _ = try connector.currentSplits() },
+            ]
+            for question in questions {
+                let error = #expect(throws: SQLError.self) { try question() }
+                #expect(error?.message == "topic \"t\" was deleted and made anew")
+                #expect(error?.sqlState == .objectNotInPrerequisiteState)
+            }
+            #expect(try self.connector(log).resolveOrigin() == [split: SplitOffset(0)])
+        }
+    }
+
+    @Test func aPartitionThatReachesLessFarThanBeforeIsAnError() throws {
+        let split = SourceSplit(name: "t/0", topic: "t", partition: 0)
+        let ends = KnownEnds()
+        for end in [3, 3, 7] as [Int64] { try ends.note(SplitOffset(end), of: split) }
+        try ends.note(SplitOffset(1), of: SourceSplit(name: "t/1", topic: "t", partition: 1))
+        let error = #expect(throws: SQLError.self) { try ends.note(SplitOffset(6), of: split) }
+        #expect(error?.message == "\"t/0\" ends at offset 6, but had reached 7")
     }
 
     @Test func anOffsetBehindTheEndStopsTheReader() throws {

@@ -107,7 +107,7 @@ private final class NumberDecoder: Decoder {
             let input = SourceInput(
                 definition: SourceDefinition(
                     id: id, name: "numbers", connector: connector, makeDecoder: { columns in NumberDecoder(columns) }, origin: [:]),
-                onData: onData, onRejects: { _, _, _ in })
+                onData: onData, onRejects: { _, _ in })
             for split in connector.splits where Int(split.partition) % workers == worker.number { try input.add(split) }
             return input
         }

@@ -42,10 +42,15 @@ final class EngineWorld: Sendable {
     let engine: Engine
     let session: Session
 
-    init(workerCount: Int = 1) async {
-        let environment = Environment(files: files, clock: SystemClock(), random: SystemRandomSource())
+    /// - Parameter assembly: what makes sources; the program's own when nil.
+    init(
+        workerCount: Int = 1, assembly: (any SourceAssembly)? = nil, clock: any Clock = SystemClock(),
+        splitDiscoveryNanos: UInt64 = 1_000_000_000
+    ) async {
+        let environment = Environment(files: files, clock: clock, random: SystemRandomSource())
         engine = Engine(
-            environment: environment, options: Engine.Options(workerCount: workerCount), assembly: Assembly(environment: environment, embedded: nil))
+            environment: environment, options: Engine.Options(workerCount: workerCount, splitDiscoveryNanos: splitDiscoveryNanos),
+            assembly: assembly ?? Assembly(environment: environment, embedded: nil))
         await engine.start()
         session = Session(engine: engine, userName: "root", databaseName: "dev")
     }

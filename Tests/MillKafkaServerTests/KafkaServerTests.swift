@@ -259,6 +259,28 @@ private func fetch(_ topic: String, from offset: Int64, wait: Int32, minBytes: I
         var assembler = FrameAssembler(bytesMax: 1000)
         #expect(throws: FrameAssembler.Fault.impossibleLength(-1)) { try assembler.feed(.init(bytes: [255, 255, 255, 255])) { _ in } }
     }
+
+    @Test func aFrameReservesMemoryAsItsBytesArrive() throws {
+        let length = 100 << 20
+        var assembler = FrameAssembler(bytesMax: length)
+        let header = withUnsafeBytes(of: Int32(length).bigEndian, Array.init)
+        try assembler.feed(.init(bytes: header)) { _ in Issue.record("nothing has arrived") }
+        #expect(assembler.reservedBytes <= 64 << 10)
+        let part = [UInt8](repeating: 5, count: 1 << 20)
+        var arrived = 0
+        var found = 0
+        for _ in 0..<100 {
+            try assembler.feed(.init(bytes: part)) { frame in
+                #expect(frame.count == length)
+                #expect(frame.withUnsafeBytes { $0.allSatisfy { $0 == 5 } })
+                found += 1
+            }
+            arrived += part.count
+            #expect(assembler.reservedBytes <= 2 * arrived)
+        }
+        #expect(found == 1)
+        #expect(assembler.reservedBytes == 0)
+    }
 }
 
 /// A thread that runs one closure.

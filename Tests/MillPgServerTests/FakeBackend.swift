@@ -9,14 +9,21 @@ import Synchronization
 ///
 /// `one`, `rows N`, `types`, `weights`, `nothing`, `echo` (its parameters), `fail` (at the word), `late` (fails after rows),
 /// `block` (until cancelled), `notice`, `set NAME VALUE`, `begin`, `commit`, `conflict` (fails at settle), `live`,
-/// `endless` (rows until cancelled).
+/// `endless` (rows until cancelled), `deaf` (until the log lets it go on, whatever is cancelled).
 struct FakeBackend: PgBackend {
     let log = Log()
 
     final class Log: Sendable {
         /// Batches that `endless` gave.
         let pulls = Atomic(0)
+        /// Lets `deaf` go on.
+        let hearing = AsyncStream<Void>.makeStream()
         private let lines = Mutex<[String]>([])
+        /// In a task of its own, which nobody cancels.
+        func hear() async {
+            let stream = hearing.stream
+            await Task { for await _ in stream { return } }.value
+        }
         func add(_ line: String) { lines.withLock { $0.append(line) } }
         var all: [String] { lines.withLock { $0 } }
     }
@@ -66,7 +73,7 @@ final class FakeSession: PgSession {
         case "one": columns = [PgColumn("one", .int4)]
         case "rows", "weights", "late", "live", "endless": columns = [PgColumn("n", .int8)]
         case "types": columns = FakeRows.schema.map { PgColumn($0) }
-        case "block": columns = [PgColumn("n", .int8)]
+        case "block", "deaf": columns = [PgColumn("n", .int8)]
         case "echo": columns = parameterTypes.enumerated().map { PgColumn("p\($0 + 1)", $1) }
         case "fail": throw SQLError(.undefinedTable, "relation \"x\" does not exist", detail: "d", hint: "h", at: statement.span)
         default: columns = nil
@@ -121,6 +128,11 @@ final class FakeSession: PgSession {
         waiter?.resume()
     }
 
+    func terminate() {
+        log.add("terminate")
+        cancel()
+    }
+
     /// Returns once `cancel` came.
     func waitForCancel() async {
         log.add("blocked")
@@ -152,7 +164,7 @@ final class FakeExecution: PgExecution {
 
     var tag: PgCommandTag {
         switch words[0] {
-        case "one", "rows", "types", "weights", "echo", "late", "block", "live", "endless": .counted("SELECT")
+        case "one", "rows", "types", "weights", "echo", "late", "block", "deaf", "live", "endless": .counted("SELECT")
         default: .fixed(words[0].uppercased())
         }
     }
@@ -167,6 +179,10 @@ final class FakeExecution: PgExecution {
             }
             session.log.pulls.add(1, ordering: .relaxed)
             return FakeRows.numbers(0..<4096)
+        case "deaf":
+            session.log.add("deaf")
+            await session.log.hear()
+            return nil
         case "late": throw SQLError(.divisionByZero, "division by zero")
         case "block", "live":
             await session.waitForCancel()

@@ -333,6 +333,27 @@ struct PgServerTests {
         #expect(server.connectionCount == 0)
     }
 
+    @Test func shutdownDoesNotWaitForAStatementThatDoesNotStop() async throws {
+        var options = PgServerOptions(host: "127.0.0.1", port: 0)
+        options.drainTimeout = .milliseconds(10)
+        options.closeTimeout = .milliseconds(10)
+        let backend = FakeBackend()
+        let server = PgServer(options, backend: backend)
+        try await server.start()
+        let port = try #require(server.port)
+        try await WireClient.ready(port) { client in
+            try await client.send(WireClient.message("Q", Array("deaf\0".utf8)))
+            while !backend.log.all.contains("deaf") { await Task.yield() }
+            await server.shutdown()
+            expectEqual(try await client.untilReady().last, "E FATAL 57P01 terminating connection due to administrator command")
+        }
+        #expect(server.connectionCount == 1)
+        #expect(backend.log.all.contains("terminate"))
+        backend.log.hearing.continuation.yield()
+        while server.connectionCount > 0 { await Task.yield() }
+        #expect(backend.log.all.last == "close session")
+    }
+
     @Test func leavingClientCancelsItsStatement() async throws {
         try await withServer { port, backend in
             try await WireClient.ready(port) { client in

@@ -46,7 +46,8 @@ extension RawChunk {
         let owner = Bytes(bytes)
         return RawChunk(
             bytes: UnsafeRawPointer(owner.start), byteCount: bytes.count, starts: starts, lengths: lengths, positions: positions,
-            timestamps: positions.map { $0 * 1000 }, nextOffset: SplitOffset(Int64(records.count)), partition: 3, owner: owner)
+            timestamps: positions.map { $0 == 4 ? RawChunk.unknownTime : $0 * 1000 }, nextOffset: SplitOffset(Int64(records.count)),
+            partition: 3, owner: owner)
     }
 }
 

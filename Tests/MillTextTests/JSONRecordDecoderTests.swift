@@ -185,9 +185,9 @@ import Testing
 
     @Test func hiddenColumnsFollowTheRecordsThatWereAccepted() {
         let decoder = JSONRecordDecoder(fields: [Field("a", .int64)], wanted: [.partition, .timestamp, .position, .field(0)])
-        let decoded = decoder.decode(.records([#"{"a":1}"#, "{", #"{"a":3}"#]))
-        #expect(decoded.rows == [["3", "0", "0", "1"], ["3", "2000", "2", "3"]])
-        #expect(decoded.rejects.map(\.position) == [1])
+        let decoded = decoder.decode(.records([#"{"a":1}"#, "{", #"{"a":3}"#, "[]", #"{"a":5}"#]))
+        #expect(decoded.rows == [["3", "0", "0", "1"], ["3", "2000", "2", "3"], ["3", nil, "4", "5"]])
+        #expect(decoded.rejects.map(\.position) == [1, 3])
     }
 
     @Test func batchesEndAtTheirLimitsOfRowsAndBytes() {

@@ -12,7 +12,8 @@ import Darwin
 ///
 /// Reads a block at a time and cuts chunks out of it; what is left of the last line moves to the front of the next block, which
 /// grows when a line fills it. A line ends with a newline, or carriage return and newline, which are not part of it; empty lines
-/// are passed over, as NDJSON tools do; the last line needs no newline. Chunks share their block and keep it alive.
+/// are passed over, as NDJSON tools do; the last line needs no newline. Chunks share their block and keep it alive. The last one ends
+/// where the file does: it has no records when only empty lines were left.
 final class FileSplitReader: SplitReader {
     private let file: any File
     private let split: SourceSplit
@@ -58,7 +59,7 @@ final class FileSplitReader: SplitReader {
         return nil
     }
 
-    /// The next lines of the block, or nil when it has no whole line.
+    /// The next lines of the block, or nil when it has no whole line or, before the file's end, none that is a record.
     private func cut(maxRecords: Int, maxBytes: Int) -> RawChunk? {
         guard let block, next < filled else { return nil }
         let first = next
@@ -82,7 +83,7 @@ final class FileSplitReader: SplitReader {
             }
             next = end + 1
         }
-        guard !starts.isEmpty else { return nil }
+        guard !starts.isEmpty || position >= end else { return nil }
         // The newline that ends the last line may be one that `fill` put after the end of the file.
         let offset = SplitOffset(Int64(min(position, end)))
         return RawChunk(

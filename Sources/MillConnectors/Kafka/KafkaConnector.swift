@@ -1,5 +1,6 @@
 package import MillBase
 package import MillConnectorKit
+import MillKafkaWire
 import MillLog
 import Synchronization
 
@@ -11,23 +12,28 @@ import Darwin
 
 /// `connector = 'kafka'`: one topic of any broker; a split is a partition, named `topic/partition`.
 ///
-/// When the bootstrap servers are listeners of the broker in this process, its log is read directly. Else one librdkafka consumer,
-/// made at first use, serves all splits; a second reader of the same split (a new view that reads from the origin) gets a
-/// consumer of its own, because librdkafka reads a partition once.
+/// When the bootstrap servers are listeners of the broker in this process, its log is read directly. Else one librdkafka consumer
+/// reads all splits; a second reader of the same split (a new view that reads from the origin) gets a consumer of its own, because
+/// librdkafka reads a partition once. One more only asks questions: on the connection of a reader they would wait behind its fetch.
 ///
 /// Guarantees: `resolveOrigin` and the other questions answer or fail within `timeoutMillis` (08006 names broker and reason). An
 /// offset out of range stops the reader with an error. Brokers that are away do not: `status` says what is wrong.
+///
+/// The source is the topic that its name meant first. Another one made later under that name is refused: in our log by its id, at
+/// another broker, whose client tells no ids, as soon as it is seen to reach less far.
 package final class KafkaConnector: SourceConnector {
     private let options: KafkaSourceOptions
     private let embedded: EmbeddedBroker?
     private let timeoutMillis: Int
     private let pool = BlockPool()
-    private let clients = Mutex<[KafkaClient]>([])
+    private let asking = Mutex<KafkaClient?>(nil)
+    private let readers = Mutex<[KafkaClient]>([])
+    private let ends = KnownEnds()
+    /// Our own log's topic, once there was one.
+    private let topicID = Mutex<WireUUID?>(nil)
 
     /// For the client that creates the source: properties that have no effect.
     package var notices: [String] { options.notices }
-    /// Whether the topic is read from our own log.
-    package var isEmbedded: Bool { embedded != nil }
 
     package init(options: ConnectorOptions, embedded: EmbeddedBroker?, timeoutMillis: Int = 5000) throws(SQLError) {
         let options = try KafkaSourceOptions(options)
@@ -37,11 +43,26 @@ package final class KafkaConnector: SourceConnector {
         let own = Set((embedded?.addresses ?? []).map { $0.lowercased() })
         self.embedded = servers.allSatisfy { own.contains($0.lowercased()) } ? embedded : nil
         // Wrong properties are the statement's error, not the first reader's.
-        if self.embedded == nil { _ = try client() }
+        if self.embedded == nil { _ = try askingClient() }
     }
 
     /// What is wrong with the connection now, for SHOW JOBS; nil when all is well.
-    package var status: String? { clients.withLock { $0.lazy.compactMap(\.status).first } }
+    package var status: String? { readers.withLock { $0.lazy.compactMap(\.status).first } ?? asking.withLock { $0?.status } }
+
+    /// The topic in our own log; nil when there has been none yet.
+    /// - Throws: 42704 when it was deleted, 55000 when another one has its name.
+    private func topic(in log: Log) throws(SQLError) -> Topic? {
+        let topic = log.topic(named: options.topic)
+        let first = topicID.withLock { id in
+            id = id ?? topic?.id
+            return id
+        }
+        guard let first, topic?.id != first else { return topic }
+        guard topic != nil else { throw SQLError(.undefinedObject, "topic \"\(options.topic)\" was deleted", hint: "Drop the source.") }
+        throw SQLError(
+            .objectNotInPrerequisiteState, "topic \"\(options.topic)\" was deleted and made anew",
+            hint: "Drop the source and create it again.")
+    }
 
     private func split(_ partition: Int32) -> SourceSplit {
         SourceSplit(name: "\(options.topic)/\(partition)", topic: options.topic, partition: partition)
@@ -51,26 +72,36 @@ package final class KafkaConnector: SourceConnector {
         try KafkaClient(bootstrapServers: options.bootstrapServers, properties: options.properties)
     }
 
-    private func client() throws(SQLError) -> KafkaClient {
-        let made: Result<KafkaClient, SQLError> = clients.withLock { clients in
-            if let first = clients.first { return .success(first) }
-            do throws(SQLError) {
-                let client = try makeClient()
-                clients.append(client)
-                return .success(client)
-            } catch { return .failure(error) }
+    private func askingClient() throws(SQLError) -> KafkaClient {
+        try asking.withLock { (asking) throws(SQLError) in
+            if let asking { return asking }
+            let client = try makeClient()
+            asking = client
+            return client
         }
-        return try made.get()
+    }
+
+    /// A client that does not read the split yet, with the split marked as read.
+    private func readingClient(_ split: SourceSplit) throws(SQLError) -> KafkaClient {
+        try readers.withLock { (readers) throws(SQLError) in
+            if let free = readers.first(where: { $0.takePartition(split.name) }) { return free }
+            let client = try makeClient()
+            _ = client.takePartition(split.name)
+            readers.append(client)
+            return client
+        }
     }
 
     /// Repeats a question that failed for a passing reason until the time is up.
     private func ask<T>(_ question: (KafkaClient, _ timeoutMillis: Int32) throws(KafkaFailure) -> T) throws(SQLError) -> T {
-        let client = try client()
+        let client = try askingClient()
         let deadline = Self.nowMillis() + timeoutMillis
         while true {
             let left = deadline - Self.nowMillis()
             do throws(KafkaFailure) {
-                return try question(client, Int32(clamping: max(left, 1)))
+                let answer = try question(client, Int32(clamping: max(left, 1)))
+                client.setStatus(nil)
+                return answer
             } catch {
                 guard error.isTransient, deadline - Self.nowMillis() > 100 else {
                     let reason = client.status ?? KafkaClient.text(error.code)
@@ -90,14 +121,14 @@ package final class KafkaConnector: SourceConnector {
     }
 
     package func currentSplits() throws(SQLError) -> [SourceSplit] {
-        if let embedded { return (embedded.log.topic(named: options.topic)?.partitions ?? []).map { split($0.index) } }
+        if let embedded { return (try topic(in: embedded.log)?.partitions ?? []).map { split($0.index) } }
         return try ask { client, timeout throws(KafkaFailure) in try client.partitions(of: options.topic, timeoutMillis: timeout) }.map(split)
     }
 
     package func resolveOrigin() throws(SQLError) -> [SourceSplit: SplitOffset] {
         var origin: [SourceSplit: SplitOffset] = [:]
         if let embedded {
-            for partition in embedded.log.topic(named: options.topic)?.partitions ?? [] {
+            for partition in try topic(in: embedded.log)?.partitions ?? [] {
                 origin[split(partition.index)] = SplitOffset(try LogSplitReader.origin(of: partition, options.startup))
             }
             return origin
@@ -114,43 +145,41 @@ package final class KafkaConnector: SourceConnector {
                 origin[split] = SplitOffset(offset)
                 continue
             }
-            let ends = try ask { client, timeout throws(KafkaFailure) in try client.watermarks(split.topic, split.partition, timeoutMillis: timeout) }
-            origin[split] = SplitOffset(options.startup == .earliest ? ends.low : ends.high)
+            let marks = try watermarks(split)
+            origin[split] = SplitOffset(options.startup == .earliest ? marks.low : marks.high)
         }
         return origin
     }
 
     package func highWatermarks(_ splits: [SourceSplit]) throws(SQLError) -> [SourceSplit: SplitOffset] {
-        var ends: [SourceSplit: SplitOffset] = [:]
+        var found: [SourceSplit: SplitOffset] = [:]
         for split in splits {
             if let embedded {
-                guard let partition = embedded.log.topic(named: split.topic)?.partition(split.partition) else { continue }
-                ends[split] = SplitOffset(partition.highWatermark)
+                guard let partition = try topic(in: embedded.log)?.partition(split.partition) else { continue }
+                found[split] = SplitOffset(partition.highWatermark)
             } else {
-                ends[split] = SplitOffset(
-                    try ask { client, timeout throws(KafkaFailure) in try client.watermarks(split.topic, split.partition, timeoutMillis: timeout) }.high)
+                found[split] = SplitOffset(try watermarks(split).high)
             }
         }
-        return ends
+        return found
+    }
+
+    private func watermarks(_ split: SourceSplit) throws(SQLError) -> (low: Int64, high: Int64) {
+        let marks = try ask { client, timeout throws(KafkaFailure) in
+            try client.watermarks(split.topic, split.partition, timeoutMillis: timeout)
+        }
+        try ends.note(SplitOffset(marks.high), of: split)
+        return marks
     }
 
     package func openReader(_ split: SourceSplit, at offset: SplitOffset, onData: @escaping @Sendable () -> Void) throws(SQLError) -> any SplitReader {
         if let embedded {
-            guard let partition = embedded.log.topic(named: split.topic)?.partition(split.partition) else {
+            guard let partition = try topic(in: embedded.log)?.partition(split.partition) else {
                 throw SQLError(.undefinedObject, "topic \"\(split.topic)\" has no partition \(split.partition)")
             }
             return LogSplitReader(partition, split, at: offset, pool: pool, onData: onData)
         }
-        let taken: Result<KafkaClient, SQLError> = clients.withLock { clients in
-            if let free = clients.first(where: { $0.takePartition(split.name) }) { return .success(free) }
-            do throws(SQLError) {
-                let client = try makeClient()
-                _ = client.takePartition(split.name)
-                clients.append(client)
-                return .success(client)
-            } catch { return .failure(error) }
-        }
-        return try KafkaSplitReader(try taken.get(), split, at: offset, pool: pool, onData: onData)
+        return try KafkaSplitReader(try readingClient(split), split, at: offset, pool: pool, onData: onData)
     }
 }
 

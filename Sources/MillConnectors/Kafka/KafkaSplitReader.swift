@@ -115,8 +115,7 @@ final class KafkaSplitReader: SplitReader {
         var starts: [UInt32] = []
         var lengths: [Int32] = []
         var positions: [Int64] = []
-        var timestamps: [Int64] = []
-        var hasTimestamps = false
+        var times = RecordTimes()
         var nextOffset: Int64
 
         init(at offset: Int64, pool: BlockPool) {
@@ -124,14 +123,13 @@ final class KafkaSplitReader: SplitReader {
             nextOffset = offset
         }
 
-        mutating func append(_ message: rd_kafka_message_t, micros: Int64?) {
+        mutating func append(_ message: rd_kafka_message_t, millis: Int64) {
             let buffer = self.buffer ?? RecordBuffer(capacity: 256 << 10, pool: pool)
             self.buffer = buffer
             starts.append(buffer.append(message.payload, message.len))
             lengths.append(message.payload == nil ? -1 : Int32(clamping: message.len))
             positions.append(message.offset)
-            timestamps.append(micros ?? 0)
-            if micros != nil { hasTimestamps = true }
+            times.append(millis: millis)
             nextOffset = message.offset + 1
         }
 
@@ -141,7 +139,7 @@ final class KafkaSplitReader: SplitReader {
             let buffer = self.buffer ?? RecordBuffer(capacity: 0, pool: pool)
             return RawChunk(
                 bytes: UnsafeRawPointer(buffer.start), byteCount: buffer.count, starts: starts, lengths: lengths, positions: positions,
-                timestamps: hasTimestamps ? timestamps : nil, nextOffset: SplitOffset(nextOffset), partition: split.partition, owner: buffer)
+                timestamps: times.values, nextOffset: SplitOffset(nextOffset), partition: split.partition, owner: buffer)
         }
     }
 
@@ -152,8 +150,7 @@ final class KafkaSplitReader: SplitReader {
             guard failure == nil, message.pointee.offset >= gathered.nextOffset else { return }
             var kind = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE
             let millis = rd_kafka_message_timestamp(message, &kind)
-            let (micros, overflow) = millis.multipliedReportingOverflow(by: 1000)
-            gathered.append(message.pointee, micros: kind == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE || millis < 0 || overflow ? nil : micros)
+            gathered.append(message.pointee, millis: kind == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE ? -1 : millis)
         case RD_KAFKA_RESP_ERR__PARTITION_EOF:
             if failure == nil { gathered.nextOffset = max(gathered.nextOffset, message.pointee.offset) }
         case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET, RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE:

@@ -81,12 +81,12 @@ final class LogSplitReader: SplitReader {
         var starts: [UInt32] = []
         var lengths: [Int32] = []
         var positions: [Int64] = []
-        var timestamps: [Int64] = []
+        var times = RecordTimes()
         let room = min(maxRecords, slice.bytes.count / 64)
         starts.reserveCapacity(room)
         lengths.reserveCapacity(room)
         positions.reserveCapacity(room)
-        timestamps.reserveCapacity(room)
+        times.reserveCapacity(room)
         var next = nextOffset
         var batches = slice.batches
         while starts.count < maxRecords, let batch = try batches.next() {
@@ -97,7 +97,7 @@ final class LogSplitReader: SplitReader {
                     starts.append(buffer.append(record.value?.baseAddress, record.value?.count ?? 0))
                     lengths.append(record.value.map { Int32(clamping: $0.count) } ?? -1)
                     positions.append(record.offset)
-                    timestamps.append(record.timestamp.multipliedReportingOverflow(by: 1000).partialValue)
+                    times.append(millis: record.timestamp)
                     next = record.offset + 1
                 }
             }
@@ -106,6 +106,6 @@ final class LogSplitReader: SplitReader {
         }
         return RawChunk(
             bytes: UnsafeRawPointer(buffer.start), byteCount: buffer.count, starts: starts, lengths: lengths, positions: positions,
-            timestamps: timestamps, nextOffset: SplitOffset(next), partition: split.partition, owner: buffer)
+            timestamps: times.values, nextOffset: SplitOffset(next), partition: split.partition, owner: buffer)
     }
 }

@@ -209,10 +209,11 @@ package final class WorkerCircuit: RenderInputs {
             report.offsets[id] = source.offsets
             report.highWatermarks[id] = source.highWatermarks
             if let failure = source.failure { report.sourceFailures[id] = failure }
+            report.jobFailures.merge(source.jobFailures) { first, _ in first }
             if !source.isFinished { report.unfinishedSources.insert(id) }
+            report.catchingUp.formUnion(source.catchingUp)
         }
         for (id, job) in jobs {
-            if sources.values.contains(where: { $0.isCatchingUp(job: id) }) { report.catchingUp.insert(id) }
             if job.relationScans.contains(where: { !$0.isCaughtUp }) {
                 report.catchingUp.insert(id)
                 report.hasMore = true
@@ -245,6 +246,7 @@ package struct EpochReport: Sendable {
     package var offsets: [ObjectID: [SourceSplit: SplitOffset]] = [:]
     package var highWatermarks: [ObjectID: [SourceSplit: SplitOffset]] = [:]
     package var sourceFailures: [ObjectID: SQLError] = [:]
+    package var jobFailures: [ObjectID: SQLError] = [:]
     /// Sources of which a split on this worker may give more records.
     package var unfinishedSources: Set<ObjectID> = []
     /// Jobs that have not yet taken over everything that was there before them.
@@ -257,6 +259,7 @@ package struct EpochReport: Sendable {
         for (id, offsets) in other.offsets { self.offsets[id, default: [:]].merge(offsets) { max($0, $1) } }
         for (id, marks) in other.highWatermarks { highWatermarks[id, default: [:]].merge(marks) { max($0, $1) } }
         sourceFailures.merge(other.sourceFailures) { first, _ in first }
+        jobFailures.merge(other.jobFailures) { first, _ in first }
         unfinishedSources.formUnion(other.unfinishedSources)
         catchingUp.formUnion(other.catchingUp)
     }

@@ -8,6 +8,9 @@ package import MillConnectorKit
 /// readers at the origin. A later one first catches up: it reads each split from the origin with a reader of its own, and at the
 /// end of the epoch in which that reader stands where the shared one stands, it joins. Both are read by this worker in one epoch,
 /// so no record is skipped or seen twice.
+///
+/// A shared reader that fails stops its split for every job. A reader of one job that fails stops that job and no other: it gets
+/// nothing more of the source.
 package final class SourceInput {
     package let definition: SourceDefinition
     private var splits: [SplitInput] = []
@@ -18,9 +21,11 @@ package final class SourceInput {
     private let onRejects: RejectHandler
     /// Why a split is no longer read; the jobs on it show it.
     package private(set) var failure: SQLError?
+    /// Why a job could not catch up, by job.
+    package private(set) var jobFailures: [ObjectID: SQLError] = [:]
 
-    /// Receives what a shared reader rejected: source, split, entries.
-    package typealias RejectHandler = @Sendable (ObjectID, SourceSplit, [Reject]) -> Void
+    /// Receives what some reader of a source rejected.
+    package typealias RejectHandler = @Sendable (ObjectID, SplitRejects) -> Void
 
     /// A job's scan node and which columns it takes.
     private final class Consumer {
@@ -82,7 +87,7 @@ package final class SourceInput {
         let offset = definition.origin[split] ?? SplitOffset(0)
         let reader = try definition.connector.openReader(split, at: offset, onData: onData)
         let input = SplitInput(split: split, reader: reader, offset: offset)
-        input.joined = consumers
+        input.joined = consumers.filter { jobFailures[$0.node.job] == nil }
         splits.append(input)
     }
 
@@ -106,12 +111,17 @@ package final class SourceInput {
 
     package func remove(job: ObjectID) throws(SQLError) {
         consumers.removeAll { $0.node.job == job }
+        jobFailures[job] = nil
+        stopReading(for: job)
+        try renewDecoder()
+    }
+
+    private func stopReading(for job: ObjectID) {
         for split in splits {
             split.joined.removeAll { $0.node.job == job }
             for catchUp in split.catchUps where catchUp.consumer.node.job == job { catchUp.reader.close() }
             split.catchUps.removeAll { $0.consumer.node.job == job }
         }
-        try renewDecoder()
     }
 
     /// A split could not be opened.
@@ -132,8 +142,8 @@ package final class SourceInput {
         for consumer in consumers { consumer.places = consumer.columns.map { columns.firstIndex(of: $0)! } }
     }
 
-    /// Whether the job's node still reads with a reader of its own.
-    package func isCatchingUp(job: ObjectID) -> Bool { consumers.contains { $0.node.job == job && $0.catchingUp > 0 } }
+    /// Jobs of which a node still reads with a reader of its own, or could not to its end.
+    package var catchingUp: [ObjectID] { consumers.filter { $0.catchingUp > 0 }.map(\.node.job) }
 
     /// Reads up to the budget and passes the rows on. Returns whether more may be waiting.
     package func poll(_ budget: inout EpochBudget) -> Bool {
@@ -144,14 +154,13 @@ package final class SourceInput {
             var share = EpochBudget(records: max(budget.records / waiting, 1), bytes: max(budget.bytes / waiting, 1))
             let before = share
             waiting -= 1
-            if split.failed { continue }
             do throws(SQLError) {
-                if try pollShared(split, &share) { more = true }
-                if try pollCatchUps(split, share) { more = true }
+                if !split.failed, try pollShared(split, &share) { more = true }
             } catch {
                 split.failed = true
                 failure = error
             }
+            if pollCatchUps(split, share) { more = true }
             budget.spend(records: before.records - share.records, bytes: before.bytes - share.bytes)
         }
         return more
@@ -162,43 +171,60 @@ package final class SourceInput {
         while budget.hasRoom {
             guard let chunk = try split.reader.poll(maxRecords: budget.records, maxBytes: budget.bytes) else { return false }
             budget.spend(records: chunk.count, bytes: chunk.byteCount)
-            let decoded = decoder.decode(chunk)
+            let batches = decode(chunk, of: split, by: decoder)
             split.offset = chunk.nextOffset
-            if !decoded.rejects.isEmpty { onRejects(definition.id, split.split, decoded.rejects) }
-            for batch in decoded.batches { for consumer in split.joined { consumer.accept(batch) } }
+            for batch in batches { for consumer in split.joined { consumer.accept(batch) } }
         }
         return true
     }
 
+    /// The rows of a chunk; hands on what was rejected.
+    private func decode(_ chunk: RawChunk, of split: SplitInput, by decoder: any Decoder) -> [DeltaBatch] {
+        let decoded = decoder.decode(chunk)
+        if let rejects = SplitRejects(decoded, of: chunk, in: split.split) { onRejects(definition.id, rejects) }
+        return decoded.batches
+    }
+
     /// Returns whether there is more to do now: a reader that has nothing yet will say so when it has.
-    private func pollCatchUps(_ split: SplitInput, _ budget: EpochBudget) throws(SQLError) -> Bool {
+    private func pollCatchUps(_ split: SplitInput, _ budget: EpochBudget) -> Bool {
         guard !split.catchUps.isEmpty else { return false }
-        var joining: [CatchUp] = []
         var more = false
+        var left: [CatchUp] = []
+        var failed: [ObjectID] = []
         for catchUp in split.catchUps {
-            // A bounded share of its own: catching up must not starve while the shared reader takes the whole budget.
-            var share = EpochBudget(records: max(budget.records, Limits.batchRowsMax * 4), bytes: max(budget.bytes, 4 << 20))
-            while catchUp.offset < split.offset, share.hasRoom {
-                guard let chunk = try catchUp.reader.poll(maxRecords: share.records, maxBytes: share.bytes) else { break }
-                share.spend(records: chunk.count, bytes: chunk.byteCount)
-                let due = chunk.nextOffset > split.offset ? chunk.prefix(before: split.offset) : chunk
-                for batch in catchUp.decoder.decode(due).batches { catchUp.consumer.node.accept(batch, input: 0) }
-                catchUp.offset = due.nextOffset
+            do throws(SQLError) {
+                if try poll(catchUp, of: split, budget) { more = true }
+            } catch {
+                jobFailures[catchUp.consumer.node.job] = error
+                failed.append(catchUp.consumer.node.job)
             }
-            if catchUp.offset >= split.offset {
-                joining.append(catchUp)
-                more = true
-            } else if !share.hasRoom {
-                more = true
+            guard catchUp.offset >= split.offset else {
+                left.append(catchUp)
+                continue
             }
-        }
-        for catchUp in joining {
             catchUp.reader.close()
             catchUp.consumer.catchingUp -= 1
             split.joined.append(catchUp.consumer)
+            more = true
         }
-        split.catchUps.removeAll { catchUp in joining.contains { $0 === catchUp } }
+        split.catchUps = left
+        for job in failed { stopReading(for: job) }
         return more
+    }
+
+    /// Returns whether its share of the epoch ended before its records did.
+    private func poll(_ catchUp: CatchUp, of split: SplitInput, _ budget: EpochBudget) throws(SQLError) -> Bool {
+        // A bounded share of its own: catching up must not starve while the shared reader takes the whole budget.
+        var share = EpochBudget(records: max(budget.records, Limits.batchRowsMax * 4), bytes: max(budget.bytes, 4 << 20))
+        while catchUp.offset < split.offset {
+            guard share.hasRoom else { return true }
+            guard let chunk = try catchUp.reader.poll(maxRecords: share.records, maxBytes: share.bytes) else { return false }
+            share.spend(records: chunk.count, bytes: chunk.byteCount)
+            let due = chunk.nextOffset > split.offset ? chunk.prefix(before: split.offset) : chunk
+            for batch in decode(due, of: split, by: catchUp.decoder) { catchUp.consumer.node.accept(batch, input: 0) }
+            catchUp.offset = due.nextOffset
+        }
+        return false
     }
 
     package var offsets: [SourceSplit: SplitOffset] { Dictionary(uniqueKeysWithValues: splits.map { ($0.split, $0.offset) }) }

@@ -9,8 +9,6 @@ package final class TableInput {
 
     package func inject(_ batches: [DeltaBatch]) { pending += batches }
 
-    package var hasPending: Bool { !pending.isEmpty }
-
     package func emit() {
         for batch in pending { node.accept(batch, input: 0) }
         pending.removeAll()

@@ -280,8 +280,8 @@ package final class Conductor: Sendable {
         }
         return EpochRecord(
             epoch: epoch, openedAtMicros: openedAt, offsets: report.offsets, highWatermarks: report.highWatermarks,
-            sourceFailures: report.sourceFailures, unfinishedSources: report.unfinishedSources, catchingUp: report.catchingUp,
-            hasMore: report.hasMore, durationNanos: clock.monotonicNanos - start)
+            sourceFailures: report.sourceFailures, jobFailures: report.jobFailures, unfinishedSources: report.unfinishedSources,
+            catchingUp: report.catchingUp, hasMore: report.hasMore, durationNanos: clock.monotonicNanos - start)
     }
 
     private func adapt(_ budget: inout Int, to record: EpochRecord) {

@@ -11,6 +11,8 @@ package struct EpochRecord: Sendable {
     /// The ends of the splits as the readers last heard of them.
     package var highWatermarks: [ObjectID: [SourceSplit: SplitOffset]]
     package var sourceFailures: [ObjectID: SQLError]
+    /// Why single jobs get nothing more of a source that others read on.
+    package var jobFailures: [ObjectID: SQLError]
     /// Sources that may give more records; empty when every input is bounded and read.
     package var unfinishedSources: Set<ObjectID>
     /// Jobs that are not yet visible.
@@ -27,6 +29,6 @@ package struct EpochRecord: Sendable {
     }
 
     package static let none = EpochRecord(
-        epoch: .zero, openedAtMicros: 0, offsets: [:], highWatermarks: [:], sourceFailures: [:], unfinishedSources: [], catchingUp: [], hasMore: false,
-        durationNanos: 0)
+        epoch: .zero, openedAtMicros: 0, offsets: [:], highWatermarks: [:], sourceFailures: [:], jobFailures: [:],
+        unfinishedSources: [], catchingUp: [], hasMore: false, durationNanos: 0)
 }

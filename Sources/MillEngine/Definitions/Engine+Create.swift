@@ -20,8 +20,9 @@ extension Engine {
     }
 
     package func create(_ statement: CreateRelation, definition: String, session: SessionContext, _ notices: inout [SQLError]) async throws(SQLError) {
-        await definitions.lock()
-        defer { definitions.unlock() }
+        try await definitions.lock(unless: session.cancellation)
+        var isLocked = true
+        defer { if isLocked { definitions.unlock() } }
         if existing(statement.name, ifNotExists: statement.ifNotExists, &notices) { return }
         let binder = Binder(catalog: reader, context: session.binderContext(.statement(now: environment.clock.nowMicros)))
         let bound = try binder.bind(createRelation: statement)
@@ -65,7 +66,13 @@ extension Engine {
             throw SQLError(.duplicateTable, "relation \"\(bound.name)\" already exists", at: statement.name.last.span.source)
         }
         let source = try assembly.source(name: connector, options: options, fields: bound.columns.map { Field($0.name, $0.type) })
+        // A broker that is away takes its time to be given up: other definitions go on meanwhile.
+        definitions.unlock()
+        isLocked = false
         let origin = try await offActor { () throws(SQLError) in try source.connector.resolveOrigin() }
+        try await definitions.lock(unless: session.cancellation)
+        isLocked = true
+        if existing(statement.name, ifNotExists: statement.ifNotExists, &notices) { return }
         let object = try catalog.create(draft)
         sources.add(
             SourceDefinition(id: object.id, name: object.name, connector: source.connector, makeDecoder: source.makeDecoder, origin: origin))
@@ -73,7 +80,7 @@ extension Engine {
     }
 
     package func create(_ statement: CreateView, definition: String, session: SessionContext, _ notices: inout [SQLError]) async throws(SQLError) {
-        await definitions.lock()
+        try await definitions.lock(unless: session.cancellation)
         var isLocked = true
         defer { if isLocked { definitions.unlock() } }
         if existing(statement.name, ifNotExists: statement.ifNotExists, &notices) { return }
@@ -118,9 +125,10 @@ extension Engine {
         let record = await conductor.wait { record in
             if cancellation.isCancelled { return true }
             guard record.epoch > before else { return false }
-            return ends.keys.contains { record.sourceFailures[$0] != nil } || !record.catchingUp.contains(id) && record.hasReached(ends)
+            if record.jobFailures[id] != nil || ends.keys.contains(where: { record.sourceFailures[$0] != nil }) { return true }
+            return !record.catchingUp.contains(id) && record.hasReached(ends)
         }
-        let failure = ends.keys.compactMap { record.sourceFailures[$0] }.first
+        let failure = record.jobFailures[id] ?? ends.keys.lazy.compactMap { record.sourceFailures[$0] }.first
         if cancellation.settle() || failure != nil, creating.contains(id), catalog.object(id)?.name == object.name {
             await abandon(object)
             throw failure ?? SQLError(.queryCanceled, "canceling statement due to user request")

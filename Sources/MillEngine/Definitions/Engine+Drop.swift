@@ -5,8 +5,8 @@ package import MillSQL
 
 /// DROP.
 extension Engine {
-    package func drop(_ statement: Drop, _ notices: inout [SQLError]) async throws(SQLError) {
-        await definitions.lock()
+    package func drop(_ statement: Drop, session: SessionContext, _ notices: inout [SQLError]) async throws(SQLError) {
+        try await definitions.lock(unless: session.cancellation)
         defer { definitions.unlock() }
         var changed = catalog
         var removed: [CatalogObject] = []

@@ -4,6 +4,7 @@ import MillCatalog
 import MillColumnar
 import MillConnectorKit
 import MillDataflow
+import MillIO
 import MillOptimizer
 package import MillPlan
 import MillState
@@ -48,12 +49,14 @@ extension Engine {
         for id in sourceIDs {
             guard let definition = sources.definition(id) else { throw SQLError(.undefinedTable, "source \(id) does not exist") }
             // A source whose splits the epoch does not name is read by no job.
-            if let offsets = record.offsets[id], !offsets.isEmpty {
-                run.sources[id] = QueryRun.SourceRange(definition: definition, end: offsets)
-            } else {
-                let end = try await offActor { () throws(SQLError) in try definition.connector.highWatermarks(definition.connector.currentSplits()) }
-                run.sources[id] = QueryRun.SourceRange(definition: definition, end: end)
+            var end = record.offsets[id] ?? [:]
+            if end.isEmpty {
+                end = try await offActor { () throws(SQLError) in
+                    try definition.connector.highWatermarks(definition.connector.currentSplits())
+                }
             }
+            run.sources[id] = QueryRun.SourceRange(
+                definition: definition, end: end, clock: environment.clock, patience: session.sourceTimeout, onRejects: onRejects)
         }
         return run
     }

@@ -1,8 +1,9 @@
 package import MillBase
 package import MillColumnar
 package import MillConnectorKit
-import MillDataflow
+package import MillDataflow
 import MillExpr
+package import MillIO
 package import MillPlan
 
 /// An ad-hoc query: the same operators as a live view, run over what is there, on a thread of its own.
@@ -26,10 +27,20 @@ package struct QueryRun: Sendable {
     package struct SourceRange: Sendable {
         package var definition: SourceDefinition
         package var end: [SourceSplit: SplitOffset]
+        package var clock: any Clock
+        /// How long the source may give nothing before the query ends with 08006; nil waits for ever.
+        package var patience: Duration?
+        package var onRejects: SourceInput.RejectHandler
 
-        package init(definition: SourceDefinition, end: [SourceSplit: SplitOffset]) {
+        package init(
+            definition: SourceDefinition, end: [SourceSplit: SplitOffset], clock: any Clock, patience: Duration?,
+            onRejects: @escaping SourceInput.RejectHandler
+        ) {
             self.definition = definition
             self.end = end
+            self.clock = clock
+            self.patience = patience
+            self.onRejects = onRejects
         }
     }
 
@@ -151,20 +162,59 @@ private final class QueryCircuit: RenderInputs {
             guard offset < end else { continue }
             let reader = try range.definition.connector.openReader(split, at: offset, onData: { arrived.signal() })
             defer { reader.close() }
+            var patience = Patience(range)
             while offset < end, !reader.isFinished, !result.isDone {
                 guard let chunk = try reader.poll(maxRecords: Limits.batchRowsMax * 4, maxBytes: 4 << 20) else {
                     if let mark = reader.highWatermark, mark <= offset { break }
-                    arrived.wait()
+                    guard patience.wait(for: arrived) else { throw stalled(range, split, at: offset, end) }
                     if result.isCancelled { throw SQLError(.queryCanceled, "canceling statement due to user request") }
                     continue
                 }
-                for batch in decoder.decode(chunk.nextOffset > end ? chunk.prefix(before: end) : chunk).batches where !result.isDone {
+                let due = chunk.nextOffset > end ? chunk.prefix(before: end) : chunk
+                let decoded = decoder.decode(due)
+                if let rejects = SplitRejects(decoded, of: due, in: split) { range.onRejects(range.definition.id, rejects) }
+                for batch in decoded.batches where !result.isDone {
                     node.accept(batch, input: 0)
                     try check(errors)
                 }
                 offset = chunk.nextOffset
+                // What the query does with the rows is not the source's time.
+                patience.restart()
             }
         }
+    }
+
+    private func stalled(_ range: QueryRun.SourceRange, _ split: SourceSplit, at offset: SplitOffset, _ end: SplitOffset) -> SQLError {
+        let reason = range.definition.connector.status.map { ": \($0)" } ?? ""
+        return SQLError(
+            .connectionFailure, "source \"\(range.definition.name)\" gave no record for \(range.patience ?? .zero)\(reason)",
+            detail: "\"\(split.name)\" was read up to \(offset.position) of \(end.position).",
+            hint: "Check that what it reads from is up, or wait longer: SET source_timeout = '5min'.")
+    }
+}
+
+/// How long a query has waited for a source since that last gave something.
+private struct Patience {
+    private let limit: Duration?
+    private let clock: any Clock
+    private var since: UInt64
+
+    init(_ range: QueryRun.SourceRange) {
+        limit = range.patience
+        clock = range.clock
+        since = clock.monotonicNanos
+    }
+
+    mutating func restart() { since = clock.monotonicNanos }
+
+    /// Sleeps until the semaphore is signalled; false when the time is up.
+    func wait(for semaphore: Semaphore) -> Bool {
+        guard let limit else {
+            semaphore.wait()
+            return true
+        }
+        let waited = Duration.nanoseconds(Int64(clamping: clock.monotonicNanos - since))
+        return waited < limit && semaphore.wait(atMost: limit - waited)
     }
 }
 

@@ -39,7 +39,7 @@ extension Engine {
         for part in parts { for (id, values) in part { statistics[id, default: JobStatistics()].merge(values) } }
         return catalog.objects.filter { $0.kind == .materializedView }.map { object in
             let sourceIDs = inputSources(of: object.id)
-            let failure = sourceIDs.compactMap { record.sourceFailures[$0] }.first
+            let failure = record.jobFailures[object.id] ?? sourceIDs.lazy.compactMap { record.sourceFailures[$0] }.first
             return JobLine(
                 id: object.id, name: object.name, state: failure != nil ? "failed" : creating.contains(object.id) ? "creating" : "running",
                 epoch: record.epoch, statistics: statistics[object.id] ?? JobStatistics(), lag: lag(of: sourceIDs, record),
@@ -73,9 +73,10 @@ extension Engine {
     /// Returns when everything that the running sources held at the call is visible.
     /// - Throws: 57014 when it is cancelled before.
     package func flush(_ cancellation: CancellationHook = CancellationHook()) async throws(SQLError) {
-        let running = Set(conductor.published.offsets.keys)
+        let published = conductor.published
         var targets: [ObjectID: [SourceSplit: SplitOffset]] = [:]
-        for definition in sources.all where running.contains(definition.id) {
+        // Nothing more will be visible of a source that has stopped.
+        for definition in sources.all where published.offsets[definition.id] != nil && published.sourceFailures[definition.id] == nil {
             targets[definition.id] = try await offActor { () throws(SQLError) in
                 try definition.connector.highWatermarks(definition.connector.currentSplits())
             }

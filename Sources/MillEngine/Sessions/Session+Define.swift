@@ -17,10 +17,10 @@ extension Session {
             try await engine.create(statement, definition: parsed.text, session: context, &notices)
             return .done(tag: statement.isMaterialized ? "CREATE_MATERIALIZED_VIEW" : "CREATE_VIEW")
         case .createNamespace(let statement):
-            try await engine.createSchema(statement, &notices)
+            try await engine.createSchema(statement, session: context, &notices)
             return .done(tag: statement.kind == .schema ? "CREATE_SCHEMA" : "CREATE_DATABASE")
         case .drop(let statement):
-            try await engine.drop(statement, &notices)
+            try await engine.drop(statement, session: context, &notices)
             return .done(tag: "DROP_" + statement.kind.rawValue.replacing(" ", with: "_"))
         case .createSink(let statement): throw unsupported("CREATE SINK", at: statement.name.span.source)
         case .createIndex(let statement): throw unsupported("CREATE INDEX", at: statement.table.span.source)
@@ -89,8 +89,8 @@ extension Session {
 }
 
 extension Engine {
-    package func createSchema(_ statement: CreateNamespace, _ notices: inout [SQLError]) async throws(SQLError) {
-        await definitions.lock()
+    package func createSchema(_ statement: CreateNamespace, session: SessionContext, _ notices: inout [SQLError]) async throws(SQLError) {
+        try await definitions.lock(unless: session.cancellation)
         defer { definitions.unlock() }
         guard statement.kind == .schema else {
             throw SQLError(.featureNotSupported, "CREATE DATABASE is not supported", hint: "Every database name leads to the same objects.")

@@ -11,8 +11,8 @@ import Synchronization
 
 /// One user's conversation with the engine: settings, the open transaction, prepared statements, and what statements do.
 ///
-/// One statement at a time; only `cancel` may come from elsewhere, at any moment. Writes wait in `writes` until the transaction
-/// ends: an implicit one at `settle`, a block at COMMIT, all in one epoch. Definitions take effect at once, also in a block.
+/// One statement at a time; only `cancel` and `terminate` may come from elsewhere, at any moment. Writes wait in `writes` until the
+/// transaction ends: an implicit one at `settle`, a block at COMMIT, all in one epoch. Definitions take effect at once, also in a block.
 package final class Session: Sendable {
     package enum TransactionState: Hashable, Sendable {
         case none
@@ -27,6 +27,8 @@ package final class Session: Sendable {
         var writes: [ObjectID: [DeltaBatch]] = [:]
         var messages: [Message] = []
         var cancellation = CancellationHook()
+        /// Nothing runs any more.
+        var isTerminated = false
         var prepared: [String: Statement] = [:]
     }
 
@@ -63,10 +65,20 @@ package final class Session: Sendable {
         state.withLock { $0.cancellation }.cancel()
     }
 
+    /// Ends what runs now, and whatever would run later: the client is gone, or the server is about to be.
+    package func terminate() {
+        let running = state.withLock { state in
+            state.isTerminated = true
+            return state.cancellation
+        }
+        running.cancel()
+    }
+
     var context: SessionContext {
         state.withLock { state in
             SessionContext(
-                userName: userName, databaseName: databaseName, raisesErrors: state.settings["on_error"] != "null", uncommitted: state.writes,
+                userName: userName, databaseName: databaseName, raisesErrors: state.settings["on_error"] != "null",
+                sourceTimeout: state.settings.duration("source_timeout"), uncommitted: state.writes,
                 settings: state.settings.all.map { SystemSetting($0.name, $0.value) }, cancellation: state.cancellation)
         }
     }
@@ -124,7 +136,11 @@ package final class Session: Sendable {
     /// - Parameter parameters: of the prepared types, one each.
     package func execute(_ prepared: Prepared, parameters: [Scalar]) async throws(SQLError) -> Outcome {
         try refuseInFailedBlock(prepared.statement.statement)
-        state.withLock { $0.cancellation = CancellationHook() }
+        let isTerminated = state.withLock { state in
+            state.cancellation = CancellationHook()
+            return state.isTerminated
+        }
+        if isTerminated { throw SQLError(.adminShutdown, "terminating connection due to administrator command") }
         let values = zip(parameters, prepared.parameterTypes).map { BoundExpression.literal($0, $1) }
         switch prepared.statement.statement {
         case .query(let query): return .rows(try await select(query, values), verb: "SELECT")

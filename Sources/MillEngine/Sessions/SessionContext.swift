@@ -10,6 +10,8 @@ package struct SessionContext: Sendable {
     package var databaseName: String
     /// `on_error = raise`: a failing expression ends an ad-hoc query. Otherwise it gives NULL.
     package var raisesErrors: Bool
+    /// `source_timeout`: how long a source may give a query nothing; nil is for ever.
+    package var sourceTimeout: Duration?
     /// Writes of the session's open block that are not committed, by table: a SELECT in the block sees them.
     package var uncommitted: [ObjectID: [DeltaBatch]]
     /// What SHOW ALL gives, for `pg_settings` and `current_setting`.
@@ -18,12 +20,13 @@ package struct SessionContext: Sendable {
     package var cancellation: CancellationHook
 
     package init(
-        userName: String, databaseName: String, raisesErrors: Bool = true, uncommitted: [ObjectID: [DeltaBatch]] = [:],
-        settings: [SystemSetting] = [], cancellation: CancellationHook = CancellationHook()
+        userName: String, databaseName: String, raisesErrors: Bool = true, sourceTimeout: Duration? = nil,
+        uncommitted: [ObjectID: [DeltaBatch]] = [:], settings: [SystemSetting] = [], cancellation: CancellationHook = CancellationHook()
     ) {
         self.userName = userName
         self.databaseName = databaseName
         self.raisesErrors = raisesErrors
+        self.sourceTimeout = sourceTimeout
         self.uncommitted = uncommitted
         self.settings = settings
         self.cancellation = cancellation

@@ -16,6 +16,7 @@ package struct SessionSettings: Sendable {
         static func flag(_ standard: String) -> Known {
             Known(standard) { ["on", "off", "true", "false", "yes", "no", "1", "0"].contains($0.lowercased()) }
         }
+        static func duration(_ standard: String) -> Known { Known(standard) { SessionSettings.milliseconds($0) != nil } }
         /// Shown, never changed.
         static func fixed(_ value: String) -> Known { Known(value) { $0.lowercased() == value.lowercased() } }
     }
@@ -52,11 +53,17 @@ package struct SessionSettings: Sendable {
         "is_superuser": .fixed("on"),
         "sql_dialect": .oneOf("postgres", "postgres", "risingwave"),
         "on_error": .oneOf("raise", "raise", "null"),
+        "source_timeout": .duration("30s"),
         "implicit_flush": .flag("on"),
         "background_ddl": .flag("off"),
         "query_mode": Known("auto"),
         "streaming_parallelism": Known("default"),
         "execution.checkpointing.interval": Known("1s"),
+    ]
+
+    private static let hints = [
+        "timezone": "Only UTC is there so far.",
+        "source_timeout": "Give milliseconds, or a number and one of ms, s, min, h, d; 0 is no limit.",
     ]
 
     /// What drivers are told of when it changes, with the spelling they expect.
@@ -70,6 +77,22 @@ package struct SessionSettings: Sendable {
     package init() {}
 
     package subscript(name: String) -> String? { values[name] ?? Self.known[name]?.standard }
+
+    /// A parameter that is a length of time; nil for 0, which is no limit.
+    package func duration(_ name: String) -> Duration? {
+        guard let millis = self[name].flatMap(Self.milliseconds), millis > 0 else { return nil }
+        return .milliseconds(millis)
+    }
+
+    /// A length of time as PostgreSQL writes it: a whole number of milliseconds, or of the unit that follows it.
+    private static func milliseconds(_ text: String) -> Int64? {
+        let digits = text.prefix { $0.isASCII && $0.isNumber }
+        let unit = text.dropFirst(digits.count).drop { $0 == " " }
+        let factors: [Substring: Int64] = ["": 1, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000]
+        guard let number = Int64(digits), let factor = factors[unit] else { return nil }
+        let (millis, overflow) = number.multipliedReportingOverflow(by: factor)
+        return overflow || millis > Int32.max ? nil : millis
+    }
 
     package var all: [(name: String, value: String)] {
         Set(Self.known.keys).union(values.keys).sorted().map { ($0, self[$0] ?? "") }
@@ -89,7 +112,7 @@ package struct SessionSettings: Sendable {
         if let value, !known.accepts(value) {
             throw SQLError(
                 .invalidParameterValue, "invalid value for parameter \"\(name)\": \"\(value)\"",
-                hint: name == "timezone" ? "Only UTC is there so far." : nil, at: span)
+                hint: Self.hints[name], at: span)
         }
         values[name] = value
         return Self.reported[name].map { ($0, value ?? known.standard) }

@@ -90,7 +90,9 @@ private final class EngineSession: PgSession {
 
     func cancel() { session.cancel() }
 
-    func close() async { session.cancel() }
+    func terminate() { session.terminate() }
+
+    func close() async { session.terminate() }
 }
 
 private final class EngineExecution: PgExecution {
