@@ -6,6 +6,8 @@ package import MillColumnar
 /// The dataflow and the engine know this protocol and never a connector. Methods may block (they are called off the
 /// workers) unless they say otherwise.
 package protocol SourceConnector: Sendable {
+    /// Whether its splits end. A source that is not bounded is never read whole, not even while it has no split yet.
+    var isBounded: Bool { get }
     /// What is wrong with the connection now, for SHOW JOBS; nil when all is well.
     var status: String? { get }
     /// The splits now, each with the offset where the source begins: `scan.startup.mode` is resolved here, once, and the
@@ -18,10 +20,14 @@ package protocol SourceConnector: Sendable {
     /// Opens a reader that starts at `offset`. `onData` may be called from any thread whenever a poll that found nothing
     /// would now find something; it must return at once.
     func openReader(_ split: SourceSplit, at offset: SplitOffset, onData: @escaping @Sendable () -> Void) throws(SQLError) -> any SplitReader
+    /// Calls `body`, from any thread, whenever `currentSplits` may have another answer, for as long as what it returns is held. nil
+    /// when the connector is not told, and has to be asked.
+    func onSplitChange(_ body: @escaping @Sendable () -> Void) -> (any Sendable)?
 }
 
 extension SourceConnector {
     package var status: String? { nil }
+    package func onSplitChange(_ body: @escaping @Sendable () -> Void) -> (any Sendable)? { nil }
 }
 
 /// Reads one split. Owned by one worker thread; `poll` never blocks.

@@ -53,7 +53,10 @@ package actor Engine {
     var abandonments: [ObjectID: JobAbandonment] = [:]
     private var discovery: Task<Void, Never>?
     /// Sources that have not yet answered which splits they have.
-    private var discovering: Set<ObjectID> = []
+    private var discovering: [ObjectID: Discovery] = [:]
+
+    /// How often a source that is being asked for its splits is to be asked.
+    private enum Discovery { case once, again }
 
     /// - Parameter assembly: makes connectors and decoders from options: the one place that knows them all.
     package init(environment: Environment, options: Options = Options(), assembly: any SourceAssembly) {
@@ -94,12 +97,23 @@ package actor Engine {
 
     /// Asks every source for its splits, each by itself: one that is slow to answer delays no other, and is not asked twice.
     private func discoverSplits() {
-        for definition in sources.all where discovering.insert(definition.id).inserted {
-            Task {
-                await discoverSplits(of: definition)
-                discovering.remove(definition.id)
-            }
+        for definition in sources.all where discovering[definition.id] == nil { splitsMayHaveChanged(definition) }
+    }
+
+    /// Looks for new splits of a source; while somebody does already, once more afterwards.
+    func splitsMayHaveChanged(_ definition: SourceDefinition) {
+        guard discovering[definition.id] == nil else {
+            discovering[definition.id] = .again
+            return
         }
+        Task {
+            repeat {
+                discovering[definition.id] = .once
+                await discoverSplits(of: definition)
+            } while discovering[definition.id] == .again
+            discovering[definition.id] = nil
+        }
+        discovering[definition.id] = .once
     }
 
     /// Hands splits that did not exist at CREATE SOURCE to the workers; they are read from their beginning.
@@ -107,6 +121,11 @@ package actor Engine {
         guard let splits = try? await offActor({ () throws(SQLError) in try definition.connector.currentSplits() }) else {
             return  // The broker is away; readers say so, and the next round asks again.
         }
+        await handOver(splits, of: definition)
+    }
+
+    /// Gives the workers those of a source's splits that they do not have yet.
+    func handOver(_ splits: [SourceSplit], of definition: SourceDefinition) async {
         let fresh = sources.add(splits, to: definition.id)
         guard !fresh.isEmpty else { return }
         let workerCount = options.workerCount

@@ -34,12 +34,17 @@ final class SourceRegistry: Sendable {
         var definition: SourceDefinition
         /// Origin's splits and those found later, numbered as they came.
         var splits: [SourceSplit: Int]
+        /// Held to hear of later splits at once.
+        var subscription: (any Sendable)?
     }
 
     private let entries = Mutex<[ObjectID: Entry]>([:])
 
-    func add(_ definition: SourceDefinition) {
-        entries.withLock { $0[definition.id] = Entry(definition: definition, splits: Dictionary(uniqueKeysWithValues: definition.origin.keys.sorted().enumerated().map { ($1, $0) })) }
+    /// - Parameter onSplitChange: called when the source may have got splits.
+    func add(_ definition: SourceDefinition, onSplitChange: @escaping @Sendable () -> Void) {
+        let splits = Dictionary(uniqueKeysWithValues: definition.origin.keys.sorted().enumerated().map { ($1, $0) })
+        let entry = Entry(definition: definition, splits: splits, subscription: definition.connector.onSplitChange(onSplitChange))
+        entries.withLock { $0[definition.id] = entry }
     }
 
     func remove(_ id: ObjectID) { entries.withLock { $0[id] = nil } }

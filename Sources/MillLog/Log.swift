@@ -22,6 +22,12 @@ package final class Log: Sendable {
     private let flusher: LogFlusher
     private let topics: Mutex<[String: Topic]>
     private let changes = Mutex(Changes())
+    private let topicListeners = Mutex(TopicListeners())
+
+    private struct TopicListeners {
+        var all: [UInt64: @Sendable (String) -> Void] = [:]
+        var next: UInt64 = 0
+    }
 
     /// Guards creating and deleting.
     private struct Changes {
@@ -99,8 +105,24 @@ package final class Log: Sendable {
             try make(metadata)
             let topic = Topic(metadata, partitions: try openPartitions(0..<partitions, of: name))
             topics.withLock { $0[name] = topic }
+            tellListeners(name)
             return topic
         }
+    }
+
+    /// Calls `body` with a topic's name after it was made, deleted or has got partitions: on the thread that did so, which `body` must
+    /// not keep. Ends with the subscription.
+    package func onTopicChange(_ body: @escaping @Sendable (String) -> Void) -> LogSubscription {
+        let id = topicListeners.withLock { listeners in
+            listeners.next += 1
+            listeners.all[listeners.next] = body
+            return listeners.next
+        }
+        return LogSubscription { [weak self] in self?.topicListeners.withLock { $0.all[id] = nil } }
+    }
+
+    private func tellListeners(_ topic: String) {
+        for listener in topicListeners.withLock({ Array($0.all.values) }) { listener(topic) }
     }
 
     /// The topic, made with one partition when there is none: for producers and readers that name a topic first.
@@ -126,6 +148,7 @@ package final class Log: Sendable {
             }
             topics.withLock { $0[name] = nil }
             for partition in topic.partitions { partition.stop(.unknownTopic(name)) }
+            tellListeners(name)
             groupOffsets.delete(topic: name) { _ in }
             // What cannot be removed now goes at the next start.
             do throws(IOFailure) { try environment.files.remove(grave) } catch {}
@@ -153,6 +176,7 @@ package final class Log: Sendable {
                 throw .storage(error)
             }
             topic.add(try openPartitions(old..<count, of: name))
+            tellListeners(name)
         }
     }
 

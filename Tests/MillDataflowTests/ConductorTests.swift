@@ -12,6 +12,7 @@ import Testing
 
 /// A source of numbers in memory: split `s` of `n` gives 0, 1, 2 ... as far as it has been filled, 8 bytes each.
 private final class NumberConnector: SourceConnector {
+    let isBounded = false
     let splits: [SourceSplit]
     private let state: Mutex<State>
 

@@ -48,6 +48,8 @@ struct CatalogWorld {
 
 /// Sources without splits.
 private struct EmptySources: SourceAssembly, SourceConnector {
+    let isBounded = true
+
     func source(name: String, options: [CatalogOption], fields: [Field]) throws(SQLError) -> AssembledSource {
         AssembledSource(
             connector: self, makeDecoder: { (_) throws(SQLError) in throw SQLError(.internalError, "there is nothing to decode") })

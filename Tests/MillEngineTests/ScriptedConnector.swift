@@ -18,6 +18,7 @@ final class ManualClock: MillIO.Clock {
 
 /// A source of JSON lines in memory that does what a test tells it; a record's position is its number in the split.
 final class ScriptedConnector: SourceConnector {
+    let isBounded = false
     struct State {
         var splits: [[String]] = [[]]
         var listeners: [@Sendable () -> Void] = []
@@ -56,6 +57,11 @@ final class ScriptedConnector: SourceConnector {
     func currentSplits() throws(SQLError) -> [SourceSplit] {
         state.withLock { $0.onQuestion }?()
         return state.withLock { $0.splits.indices }.map { split($0) }
+    }
+
+    func onSplitChange(_ body: @escaping @Sendable () -> Void) -> (any Sendable)? {
+        state.withLock { $0.listeners.append(body) }
+        return true
     }
 
     func highWatermarks(_ splits: [SourceSplit]) throws(SQLError) -> [SourceSplit: SplitOffset] {

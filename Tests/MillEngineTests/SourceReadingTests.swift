@@ -10,9 +10,11 @@ import Testing
 /// What becomes of statements when a source is slow, fails, or is read by several at once.
 @Suite(.timeLimit(.minutes(1))) struct SourceReadingTests {
     private func withWorld(
-        _ connectors: [String: ScriptedConnector], clock: any MillIO.Clock = SystemClock(), _ body: (EngineWorld) async throws -> Void
+        _ connectors: [String: ScriptedConnector], clock: any MillIO.Clock = SystemClock(), splitDiscoveryNanos: UInt64 = 1_000_000,
+        _ body: (EngineWorld) async throws -> Void
     ) async throws {
-        let world = await EngineWorld(assembly: ScriptedAssembly(connectors: connectors), clock: clock, splitDiscoveryNanos: 1_000_000)
+        let world = await EngineWorld(
+            assembly: ScriptedAssembly(connectors: connectors), clock: clock, splitDiscoveryNanos: splitDiscoveryNanos)
         do { try await body(world) } catch {
             await world.stop()
             throw error
@@ -49,6 +51,44 @@ import Testing
             #expect(jobs.map { [$0[1], $0[2], $0[9]] } == [["first", "running", nil]])
             try await world.run(late)
             #expect(try await world.run("SELECT * FROM late").last?.rows == [["6"]])
+        }
+    }
+
+    // MARK: Splits that come later
+
+    @Test func flushWaitsForASplitThatNobodyHasSeenYet() async throws {
+        let connector = ScriptedConnector()
+        connector.change { $0.splits = [] }
+        // An hour until anyone would look for splits.
+        try await withWorld(["s": connector], splitDiscoveryNanos: 3_600_000_000_000) { world in
+            try await world.run("\(create("s")); CREATE MATERIALIZED VIEW v AS SELECT sum(a) AS total FROM s; FLUSH")
+            connector.change { $0.splits = [[#"{"a":1}"#, #"{"a":2}"#, #"{"a":3}"#]] }
+            try await world.run("FLUSH")
+            #expect(try await world.run("SELECT * FROM v").last?.rows == [["6"]])
+        }
+    }
+
+    @Test func aSourceIsToldOfItsSplits() async throws {
+        let connector = ScriptedConnector()
+        connector.change { $0.splits = [] }
+        try await withWorld(["s": connector], splitDiscoveryNanos: 3_600_000_000_000) { world in
+            try await world.run("\(create("s")); CREATE MATERIALIZED VIEW v AS SELECT sum(a) AS total FROM s")
+            connector.change { $0.splits = [[#"{"a":4}"#]] }
+            while try await world.run("SELECT * FROM v").last?.rows != [["4"]] { await Task.yield() }
+        }
+    }
+
+    @Test func flushWarnsOfASourceThatHasStopped() async throws {
+        let connector = ScriptedConnector(#"{"a":1}"#)
+        try await withWorld(["s": connector]) { world in
+            connector.change { $0.failsAt = 2 }
+            try await world.run("\(create("s")); CREATE MATERIALIZED VIEW v AS SELECT sum(a) AS total FROM s")
+            connector.change { $0.splits[0] += [#"{"a":2}"#, #"{"a":3}"#] }
+            _ = world.session.takeMessages()
+            try await world.run("FLUSH")
+            let warnings = world.session.takeMessages().compactMap { if case .notice(let notice) = $0 { notice.message } else { nil } }
+            #expect(warnings == [#"source "s" has stopped: the record at 2 cannot be read"#])
+            #expect(try await world.run("SELECT * FROM v").last?.rows == [["3"]])
         }
     }
 

@@ -30,6 +30,20 @@ import Testing
         #expect(try readAll(#require(again.topic(named: "t")?.partition(0))).isEmpty)
     }
 
+    @Test func whoListensIsToldOfTopics() throws {
+        let log = try Disk().open()
+        let told = Mutex<[String]>([])
+        let subscription = log.onTopicChange { name in told.withLock { $0.append(name) } }
+        try log.createTopic(name: "a")
+        try log.growTopic(named: "a", toPartitions: 2)
+        #expect(throws: LogError.topicExists("a")) { try log.createTopic(name: "a") }
+        try log.createTopic(name: "b")
+        try log.deleteTopic(named: "a")
+        subscription.cancel()
+        try log.deleteTopic(named: "b")
+        #expect(told.withLock { $0 } == ["a", "a", "b", "a"])
+    }
+
     @Test func readsOutOfRangeAreRefused() throws {
         let log = try Disk().open()
         let partition = try #require(log.createTopic(name: "t").partition(0))

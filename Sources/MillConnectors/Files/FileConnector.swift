@@ -8,6 +8,7 @@ package import MillIO
 /// Options: `path` (a file, a directory, or a pattern with `*`, `?` and `[a-z]`). Files of a directory are taken in order of name,
 /// those whose name begins with `.` or `_` and subdirectories are not.
 package final class FileConnector: SourceConnector {
+    package let isBounded = true
     private let path: String
     private let files: any FileSystem
     private let blockBytes: Int

@@ -46,6 +46,8 @@ package final class KafkaConnector: SourceConnector {
         if self.embedded == nil { _ = try askingClient() }
     }
 
+    package let isBounded = false
+
     /// What is wrong with the connection now, for SHOW JOBS; nil when all is well.
     package var status: String? { readers.withLock { $0.lazy.compactMap(\.status).first } ?? asking.withLock { $0?.status } }
 
@@ -123,6 +125,12 @@ package final class KafkaConnector: SourceConnector {
     package func currentSplits() throws(SQLError) -> [SourceSplit] {
         if let embedded { return (try topic(in: embedded.log)?.partitions ?? []).map { split($0.index) } }
         return try ask { client, timeout throws(KafkaFailure) in try client.partitions(of: options.topic, timeoutMillis: timeout) }.map(split)
+    }
+
+    package func onSplitChange(_ body: @escaping @Sendable () -> Void) -> (any Sendable)? {
+        embedded?.log.onTopicChange { [name = options.topic] topic in
+            if topic == name { body() }
+        }
     }
 
     package func resolveOrigin() throws(SQLError) -> [SourceSplit: SplitOffset] {

@@ -1,6 +1,12 @@
 package import MillBase
 package import MillColumnar
 
+/// How many nodes of one worker have not ended the running epoch.
+package final class OpenNodes {
+    package var count = 0
+    package init() {}
+}
+
 /// One operator in a worker's graph, its consumers, and how far it is in the running epoch.
 package final class CircuitNode {
     package let name: String
@@ -12,7 +18,8 @@ package final class CircuitNode {
     /// How many inputs must end before the epoch can: local ones, and for an exchange one per peer.
     package private(set) var inputCount: Int
     private var openInputs: Int
-    package private(set) var isClosed = false
+    /// How many nodes of the same worker are still open; counted down once an epoch.
+    package var openNodes: OpenNodes?
     /// Says when nobody wants the output any more; then the operator is not asked for the rest. nil in jobs, which run on for ever.
     package var isAbandoned: (() -> Bool)?
     /// Rows given out since the start, for SHOW JOBS.
@@ -33,7 +40,6 @@ package final class CircuitNode {
 
     package func openEpoch() {
         openInputs = inputCount
-        isClosed = false
     }
 
     /// Takes rows in and passes on all that follows from them, depth first, so that they are still in the cache
@@ -68,7 +74,7 @@ package final class CircuitNode {
             operation.closeEpoch(errors: errors)
             drain()
         }
-        isClosed = true
+        openNodes?.count -= 1
         for consumer in consumers { consumer.node.localInputClosed() }
     }
 }

@@ -28,6 +28,7 @@ package final class WorkerCircuit: RenderInputs {
     private let sendMessage: (WorkerIndex, PeerMessage) -> Void
     private let makeSource: (ObjectID) throws(SQLError) -> SourceInput
     private let backfillRowsMax: Int
+    private let openNodes = OpenNodes()
 
     private final class RunningJob {
         let rendered: RenderedJob
@@ -119,6 +120,7 @@ package final class WorkerCircuit: RenderInputs {
             running.relationScans.append(scan)
         }
         for node in running.rendered.nodes {
+            node.openNodes = openNodes
             node.isAbandoned = { [abandonment = job.abandonment] in abandonment.isAbandoned }
             if let exchange = node.operation as? ExchangeOperator { exchanges[exchange.id] = node }
         }
@@ -168,7 +170,11 @@ package final class WorkerCircuit: RenderInputs {
 
     /// Reads within the budget, runs everything that follows, and closes the local inputs.
     package func openEpoch(_ budget: EpochBudget, serveInbox: () -> Void) {
-        for id in jobOrder { for node in jobs[id]!.rendered.nodes { node.openEpoch() } }
+        openNodes.count = 0
+        for id in jobOrder {
+            for node in jobs[id]!.rendered.nodes { node.openEpoch() }
+            openNodes.count += jobs[id]!.rendered.nodes.count
+        }
         hasMoreInput = false
         for id in jobOrder { jobs[id]?.tableInput?.emit() }
         var perSource = sources.count
@@ -196,7 +202,7 @@ package final class WorkerCircuit: RenderInputs {
         }
     }
 
-    package var isEpochDone: Bool { jobOrder.allSatisfy { id in jobs[id]!.rendered.nodes.allSatisfy(\.isClosed) } }
+    package var isEpochDone: Bool { openNodes.count == 0 }
 
     /// More input was waiting when the budget was spent.
     package private(set) var hasMoreInput = false

@@ -234,5 +234,7 @@ package final class SourceInput {
     }
 
     /// Every split is bounded and has given its last record to every job.
-    package var isFinished: Bool { splits.allSatisfy { ($0.reader.isFinished || $0.failed) && $0.catchUps.isEmpty } }
+    package var isFinished: Bool {
+        definition.connector.isBounded && splits.allSatisfy { ($0.reader.isFinished || $0.failed) && $0.catchUps.isEmpty }
+    }
 }

@@ -65,18 +65,20 @@ extension Engine {
         guard catalog.object(schema: bound.schemaName, name: bound.name) == nil else {
             throw SQLError(.duplicateTable, "relation \"\(bound.name)\" already exists", at: statement.name.last.span.source)
         }
-        let source = try assembly.source(name: connector, options: options, fields: bound.columns.map { Field($0.name, $0.type) })
+        let made = try assembly.source(name: connector, options: options, fields: bound.columns.map { Field($0.name, $0.type) })
         // A broker that is away takes its time to be given up: other definitions go on meanwhile.
         definitions.unlock()
         isLocked = false
-        let origin = try await offActor { () throws(SQLError) in try source.connector.resolveOrigin() }
+        let origin = try await offActor { () throws(SQLError) in try made.connector.resolveOrigin() }
         try await definitions.lock(unless: session.cancellation)
         isLocked = true
         if existing(statement.name, ifNotExists: statement.ifNotExists, &notices) { return }
         let object = try catalog.create(draft)
-        sources.add(
-            SourceDefinition(id: object.id, name: object.name, connector: source.connector, makeDecoder: source.makeDecoder, origin: origin))
-        notices += source.notices.map { SQLError(.successfulCompletion, $0) }
+        let source = SourceDefinition(id: object.id, name: object.name, connector: made.connector, makeDecoder: made.makeDecoder, origin: origin)
+        sources.add(source) { [weak self] in
+            Task { await self?.splitsMayHaveChanged(source) }
+        }
+        notices += made.notices.map { SQLError(.successfulCompletion, $0) }
     }
 
     package func create(_ statement: CreateView, definition: String, session: SessionContext, _ notices: inout [SQLError]) async throws(SQLError) {

@@ -71,15 +71,20 @@ extension Engine {
     }
 
     /// Returns when everything that the running sources held at the call is visible.
+    /// - Returns: a warning for each source that has stopped: nothing more will be visible of it.
     /// - Throws: 57014 when it is cancelled before.
-    package func flush(_ cancellation: CancellationHook = CancellationHook()) async throws(SQLError) {
+    @discardableResult
+    package func flush(_ cancellation: CancellationHook = CancellationHook()) async throws(SQLError) -> [SQLError] {
         let published = conductor.published
         var targets: [ObjectID: [SourceSplit: SplitOffset]] = [:]
-        // Nothing more will be visible of a source that has stopped.
         for definition in sources.all where published.offsets[definition.id] != nil && published.sourceFailures[definition.id] == nil {
-            targets[definition.id] = try await offActor { () throws(SQLError) in
-                try definition.connector.highWatermarks(definition.connector.currentSplits())
+            let (splits, ends) = try await offActor { () throws(SQLError) in
+                let splits = try definition.connector.currentSplits()
+                return (splits, try definition.connector.highWatermarks(splits))
             }
+            // A topic that was made a moment ago counts as well.
+            await handOver(splits, of: definition)
+            targets[definition.id] = ends
         }
         let wanted = targets
         let conductor = conductor
@@ -87,10 +92,15 @@ extension Engine {
         // Before the wake: the epoch that it opens may be published at once.
         let before = conductor.published.epoch
         conductor.wake()
-        _ = await conductor.wait { record in
-            cancellation.isCancelled || record.epoch > before
-                && (record.hasReached(wanted) || wanted.keys.contains { record.sourceFailures[$0] != nil })
+        let reached = await conductor.wait { record in
+            let going = wanted.filter { record.sourceFailures[$0.key] == nil }
+            return cancellation.isCancelled || record.epoch > before && record.hasReached(going)
         }
         if cancellation.isCancelled { throw SQLError(.queryCanceled, "canceling statement due to user request") }
+        return sources.all.compactMap { source in
+            reached.sourceFailures[source.id].map {
+                SQLError(SQLState("01000"), "source \"\(source.name)\" has stopped: \($0.message)", hint: "SHOW JOBS names the views that stand still.")
+            }
+        }
     }
 }

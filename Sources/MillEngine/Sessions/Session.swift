@@ -151,10 +151,10 @@ package final class Session: Sendable {
         case .explain(let statement): return try await explain(statement)
         case .prepared(let statement): return try await executePrepared(statement, span: prepared.statement.span)
         case .flush:
-            try await engine.flush(context.cancellation)
+            for warning in try await engine.flush(context.cancellation) { notice(warning) }
             return .done(tag: "FLUSH")
         case .wait:
-            try await engine.flush(context.cancellation)
+            for warning in try await engine.flush(context.cancellation) { notice(warning) }
             return .done(tag: "WAIT")
         default: return try await define(prepared.statement)
         }
