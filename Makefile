@@ -6,9 +6,11 @@ SHELL := bash
 MILLRACE := .build/release/millrace
 SWIFT_FLAGS := -c release -Xswiftc -enable-testing
 DURATION ?=
-QUERY ?= q0,q1,q2,q3,q5,q7,q8
+QUERY ?=
 EVENTS ?= 2000000
 WORKERS ?= 1
+RUNS ?= $(if $(PEERS),3,1)
+PEERS ?=
 T ?=
 
 .PHONY: help setup build test unit integration demo bench bless tidy format fuzz docs clean
@@ -35,8 +37,8 @@ integration: build ## Run the tests with real clients only
 demo: build ## Play the balloon game, everything embedded; DURATION=30 ends it
 	@$(MILLRACE) demo $(if $(DURATION),--duration $(DURATION))
 
-bench: build ## Measure Nexmark; QUERY=q0,q7 EVENTS=2000000 WORKERS=1
-	@$(MILLRACE) bench nexmark --query $(QUERY) --events $(EVENTS) --workers $(WORKERS)
+bench: build ## Measure Nexmark; QUERY=q0,q7 EVENTS=2000000 WORKERS=1 RUNS=1; PEERS=1 beside Flink, DuckDB, chDB
+	@$(if $(PEERS),Scripts/bench-peers,$(MILLRACE) bench nexmark) $(if $(QUERY),--query $(QUERY)) --events $(EVENTS) --workers $(WORKERS) --runs $(RUNS)
 
 bless: setup ## Rewrite golden files from the programs they stand for; review the diff
 	@python="$$(Scripts/python-env bless jinja2==3.1.6 pyyaml==6.0.3)" && "$$python" Scripts/bless-templates

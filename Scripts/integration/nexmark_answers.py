@@ -8,13 +8,8 @@ import duckdb
 import psycopg
 
 from harness import BINARY, Checks, Server
+from nexmark import COLUMNS
 
-COLUMNS = {
-    "person": "id BIGINT, name VARCHAR, email_address VARCHAR, credit_card VARCHAR, city VARCHAR, state VARCHAR, date_time TIMESTAMP, extra VARCHAR",
-    "auction": "id BIGINT, item_name VARCHAR, description VARCHAR, initial_bid BIGINT, reserve BIGINT, date_time TIMESTAMP, "
-    "expires TIMESTAMP, seller BIGINT, category BIGINT, extra VARCHAR",
-    "bid": "auction BIGINT, bidder BIGINT, price BIGINT, channel VARCHAR, url VARCHAR, date_time TIMESTAMP, extra VARCHAR",
-}
 TEN = "time_bucket(INTERVAL 10 SECOND, {})"
 COUNTS = (
     "(SELECT auction, w, count(*) AS num FROM (SELECT auction, time_bucket(INTERVAL 2 SECOND, date_time) - to_seconds(k) AS w "
