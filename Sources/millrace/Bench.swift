@@ -4,7 +4,7 @@ import MillIO
 import MillLog
 
 struct Bench: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Measures this build.", subcommands: [Nexmark.self])
+    static let configuration = CommandConfiguration(abstract: "Measures this build.", subcommands: [Nexmark.self, Growth.self])
 
     struct Nexmark: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Nexmark queries over generated events.")
@@ -65,5 +65,37 @@ struct Bench: AsyncParsableCommand {
                     + column("\((result.seconds * 1000).rounded() / 1000) s", 10) + column("\(result.peakRSSBytes >> 20) MiB", 10)
                     + column("\(result.rowCount) rows", 16) + "\n")
         }
+    }
+
+    struct Growth: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "What more keys, views and partitions cost.",
+            discussion: "Grouped counts over an embedded log in memory: keys from 10^4 to 10^7, 1 to 50 views on one source, 1 to 64 partitions.")
+
+        @Option(help: "Records of each point; with 10^7 keys at least as many.") var records = 2_000_000
+        @Option(help: "Seed of the records.") var seed: UInt64 = 42
+        @Option(help: "Threads that run the views.") var workers = 1
+        @Option(help: "What grows: keys, views or partitions; all of them in turn by default.") var axis: String?
+        @Flag(help: "One JSON object a line on standard output.") var json = false
+
+        func run() async throws {
+            let only = try axis.map { name in
+                guard let axis = GrowthBench.Axis(rawValue: name) else { throw ValidationError("--axis takes keys, views or partitions") }
+                return axis
+            }
+            let bench = GrowthBench(records: records, seed: seed, workerCount: workers)
+            for point in GrowthBench.points where only == nil || point.axis == only {
+                let result = try await bench.run(point)
+                StandardOutput.write(json ? result.json + "\n" : result.line)
+            }
+        }
+    }
+}
+
+extension GrowthBench.Result {
+    fileprivate var line: String {
+        func column(_ text: String, _ width: Int) -> String { String(repeating: " ", count: max(0, width - text.count)) + text }
+        return column("\(point.value) \(point.axis.rawValue)", 22) + column("\(updatesPerCPUSecond / 1000)k updates per CPU second", 32)
+            + column("\((seconds * 1000).rounded() / 1000) s", 10) + column("\(peakRSSBytes >> 20) MiB", 10) + column("\(groups) groups", 18) + "\n"
     }
 }
