@@ -164,16 +164,24 @@ package final class StateTable {
     package func findOrInsert(
         _ columns: [Column], hashes: UnsafePointer<UInt64>, count batchCount: Int, rows: UnsafeMutablePointer<RowNumber>, inserted: inout Selection
     ) {
+        let differing = findOrInsertSimilar(columns, hashes: hashes, count: batchCount, rows: rows, inserted: &inserted)
+        for position in 0..<differing.count {
+            resolveCollision(columns, hashes: hashes, batchRow: Int(differing.rows[position]), rows: rows, inserted: &inserted)
+        }
+    }
+
+    /// Finds a row whose hash is similar to that of each of `count` rows, inserting what is missing.
+    /// - Returns: the batch rows for which another row was found than they are; `resolveCollision` finds or inserts theirs.
+    func findOrInsertSimilar(
+        _ columns: [Column], hashes: UnsafePointer<UInt64>, count batchCount: Int, rows: UnsafeMutablePointer<RowNumber>, inserted: inout Selection
+    ) -> Selection {
         precondition(batchCount <= Limits.batchRowsMax, "a batch has at most \(Limits.batchRowsMax) rows")
         directory.reserve(count + batchCount)
         probe(hashes, batchCount, rows: rows, inserted: &inserted)
         for (index, column) in columns.enumerated() { write(column, to: index, batchRows: inserted, rows: rows) }
-        guard inserted.count < batchCount else { return }
         var differing = Selection(capacity: batchCount)
-        verify(columns, count: batchCount, rows: rows, differing: &differing)
-        for position in 0..<differing.count {
-            resolveCollision(columns, hashes: hashes, batchRow: Int(differing.rows[position]), rows: rows, inserted: &inserted)
-        }
+        if inserted.count < batchCount { verify(columns, count: batchCount, rows: rows, differing: &differing) }
+        return differing
     }
 
     /// For each hash the first row with its tag, or a new row. Only reads the directory: whether a row found is the right one is seen
@@ -279,7 +287,7 @@ package final class StateTable {
 
     /// Two different rows with one 64-bit hash: found by comparing values, one row at a time. Runs for rows that share a key in a
     /// table hashed by it, and for one value in several representations.
-    private func resolveCollision(
+    func resolveCollision(
         _ columns: [Column], hashes: UnsafePointer<UInt64>, batchRow: Int, rows: UnsafeMutablePointer<RowNumber>, inserted: inout Selection
     ) {
         let hash = max(hashes[batchRow], 1)
@@ -324,7 +332,28 @@ package final class StateTable {
         }
     }
 
+    /// Whether no other row has its hash.
+    func isOnly(_ number: RowNumber, hash: UInt64) -> Bool {
+        let hash = max(hash, 1)
+        let slots = directory.slots
+        let mask = directory.mask
+        var slot = directory.home(hash)
+        while slots[slot] != 0 {
+            if Directory.tag(slots[slot]) == Directory.tag(hash), Directory.row(slots[slot]) != number { return false }
+            slot = (slot &+ 1) & mask
+        }
+        return true
+    }
+
     // MARK: Removing
+
+    /// Makes a row's columns ready to be written anew.
+    func clear(_ number: RowNumber) {
+        prepareToWrite(number)
+        let row = row(number)
+        if layout.hasStrings { heapLiveBytes -= stringBytes(row) }
+        for word in 0..<layout.nullWords { row.storeBytes(of: 0, toByteOffset: RowLayout.nullOffset + 8 * word, as: UInt64.self) }
+    }
 
     /// Frees a row; its number may be given to a later one.
     package func remove(_ number: RowNumber) {

@@ -13,9 +13,7 @@ package final class MaterializeOperator: Operator {
     private var output: DeltaBatch?
     /// Rows whose weight was 0 at some moment of this epoch.
     private var emptied: [RowNumber] = []
-    private let rows = UnsafeMutablePointer<RowNumber>.allocate(capacity: Limits.batchRowsMax)
     private let hashes = UnsafeMutablePointer<UInt64>.allocate(capacity: Limits.batchRowsMax)
-    private var inserted = Selection(capacity: Limits.batchRowsMax)
 
     /// Where in a row's payload its weight is.
     package static let weightOffset = 0
@@ -26,7 +24,6 @@ package final class MaterializeOperator: Operator {
     }
 
     deinit {
-        rows.deallocate()
         hashes.deallocate()
     }
 
@@ -42,14 +39,8 @@ package final class MaterializeOperator: Operator {
 
     private func add(_ batch: DeltaBatch) {
         RowHash.hash(key.map { batch.columns[$0] }, count: batch.count, into: hashes)
-        table.findOrInsert(batch.columns, hashes: hashes, count: batch.count, rows: rows, inserted: &inserted)
-        for index in 0..<batch.count {
-            let number = rows[index]
-            table.prepareToWrite(number)
-            let weight = table.payload(number).assumingMemoryBound(to: Int64.self)
-            weight.pointee &+= batch.weights?.values[index] ?? 1
-            if weight.pointee == 0 { emptied.append(number) }
-        }
+        let weights = batch.weights.map { UnsafePointer($0.values) }
+        table.add(batch.columns, key: key, hashes: hashes, count: batch.count, weights: weights, emptied: &emptied)
     }
 
     package func next(errors: OperatorErrors) -> DeltaBatch? {
