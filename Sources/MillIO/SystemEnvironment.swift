@@ -28,6 +28,8 @@ package struct SystemClock: Clock {
         clock_gettime(CLOCK_MONOTONIC, &time)
         return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
     }
+
+    package func sleep(for duration: Duration) async throws { try await Task.sleep(for: duration) }
 }
 
 package struct SystemRandomSource: RandomSource {

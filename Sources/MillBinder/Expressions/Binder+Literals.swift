@@ -1,7 +1,7 @@
-import MillBase
-import MillColumnar
+package import MillBase
+package import MillColumnar
 import MillExpr
-import MillSQL
+package import MillSQL
 
 /// Literals, typed literals, intervals and parameters.
 extension Binder {
@@ -75,7 +75,7 @@ extension Binder {
 
     /// The type that a name with its modifiers means.
     /// - Throws: 42704 for an unknown name, 0A000 for kinds of types that are not there, 22023 for wrong modifiers.
-    func type(of name: TypeName) throws(SQLError) -> SQLType {
+    package func type(of name: TypeName) throws(SQLError) -> SQLType {
         switch name.kind {
         case .interval: return .interval
         case .array: throw unsupported("array type", at: name.span.source)
