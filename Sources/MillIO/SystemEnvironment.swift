@@ -10,6 +10,13 @@ extension Environment {
         Environment(files: LocalFileSystem(), clock: SystemClock(), random: SystemRandomSource())
     }
 
+    /// The program that runs, without symbolic links; nil where the system does not say.
+    package var executablePath: String? {
+        guard let path = realpath("/proc/self/exe", nil) else { return nil }
+        defer { free(path) }
+        return String(cString: path)
+    }
+
     /// A variable of the process.
     package func variable(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 }

@@ -55,6 +55,11 @@ extension Engine {
             return
         }
         guard let connector else {
+            if let close = options.first(where: { editDistance($0.name.lowercased(), "connector", atMost: 2) <= 2 }) {
+                throw SQLError(
+                    .invalidParameterValue, "source \"\(bound.name)\" has an option \"\(close.name)\" and no connector",
+                    hint: "Perhaps you meant \"connector\".", at: statement.options.first { $0.key == close.name }?.span.source)
+            }
             throw SQLError(
                 .invalidParameterValue, "source \"\(bound.name)\" has no connector", hint: "Say where its records are: WITH (connector = 'kafka', ...).",
                 at: statement.name.span.source)
