@@ -38,6 +38,22 @@ import Testing
         await world.stop()
     }
 
+    @Test(arguments: [("{1,3}", ["1", "3"]), ("{}", []), ("{NULL,2}", ["2"]), (nil, [])] as [(String?, [String])])
+    func aParameterCanBeAnArray(array: String?, found: [String]) async throws {
+        let world = await EngineWorld()
+        try await world.run("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1), (2), (3)")
+        for (condition, expected) in [("id = ANY($1)", found), ("id = ANY($1::bigint[])", found), ("NOT id <> ALL($1)", found)] {
+            let statement = try Session.parse("SELECT id FROM t WHERE \(condition) ORDER BY id")[0]
+            let prepared = try await world.session.prepare(statement, parameterTypes: [])
+            #expect(prepared.parameterTypes == [.varchar])
+            var ids: [String?] = []
+            guard case .rows(let channel, _) = try await world.session.execute(prepared, parameters: [array.map { .string($0) } ?? .null]) else { continue }
+            while let batch = try await channel.next() { ids += (0..<batch.count).map { batch.columns[0].text($0) } }
+            #expect(ids == expected, "\(condition)")
+        }
+        await world.stop()
+    }
+
     @Test func prepareBindsAndExecuteKeepsItsColumns() async throws {
         let world = await EngineWorld()
         try await world.run("CREATE TABLE t (id int PRIMARY KEY, name varchar); INSERT INTO t VALUES (1, 'ann')")
