@@ -161,6 +161,7 @@ def prepared_statements_follow_their_view():
             c.execute(f"DROP VIEW {name}_view")
             c.execute(f"CREATE VIEW {name}_view AS SELECT id, name FROM {name}")
             raises("0A000", lambda: other.execute(f"SELECT * FROM {name}_view"))
+            c.execute(f"DROP VIEW {name}_view")
 
 
 @test

@@ -101,7 +101,7 @@ extension SystemRelations {
         return [
             .oid(relation), .string(column.name), .oid(oid), .int(-1), .int(Int64(type?.length ?? -1)), .int(Int64(place + 1)), .int(0),
             .int(-1),
-            .int(Int64(CatalogTypes.modifier(of: column.type))), .bool(type?.isPassedByValue ?? false), .string("i"),
+            .int(column.lengthMax.map { Int64($0) + 4 } ?? Int64(CatalogTypes.modifier(of: column.type))), .bool(type?.isPassedByValue ?? false), .string("i"),
             .string(type?.length ?? -1 < 0 ? "x" : "p"), .string(""), .bool(!column.isNullable), .bool(column.defaultText != nil),
             .bool(false),
             .string(""), .string(""), .bool(false), .bool(true), .int(0), .oid(type?.category == "S" ? SystemOID.defaultCollation : 0),
