@@ -4,7 +4,7 @@ import Synchronization
 /// Time that stands still until a test moves it.
 package final class VirtualClock: Clock {
     private struct State {
-        var nanos: UInt64 = 0
+        var nanos: UInt64 = 1_000_000_000
         var lastSleeper = 0
         /// Who sleeps, until when.
         var sleepers: [Int: (deadline: UInt64, continuation: CheckedContinuation<Void, any Error>)] = [:]
