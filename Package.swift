@@ -55,7 +55,7 @@ let modules: [Module] = [
             "MillBinder", "MillOptimizer", "MillDataflow", "MillText", "MillConnectors",
         ]),
     // L7
-    Module(name: "MillPgServer", uses: ["MillBase", "MillColumnar", "MillPgWire", "MillSQL", "MillEngine"], packages: nio + log),
+    Module(name: "MillPgServer", uses: ["MillBase", "MillColumnar", "MillPgWire", "MillSQL", "MillExpr", "MillEngine"], packages: nio + log),
     Module(name: "MillKafkaServer", uses: ["MillBase", "MillIO", "MillKafkaWire", "MillLog"], packages: nio + log),
     Module(
         name: "MillBench",

@@ -133,6 +133,66 @@ def special_floats_and_numerics():
 
 
 @test
+def lists_are_parameters_of_any():
+    with connect() as c:
+        name = table(c, "lists", "id integer PRIMARY KEY, name varchar")
+        c.execute(f"INSERT INTO {name} VALUES (1, 'a b'), (2, 'c'), (70000, NULL)")
+        for column, values, found in (
+                ("id", [1, 70000, 3], [1, 70000]), ("id", [], []), ("id", [None, 2], [2]), ("name", ["a b", "x"], [1]), ("name", ['"'], [])):
+            for form in ("%s", "%t"):
+                rows = c.execute(f"SELECT id FROM {name} WHERE {column} = ANY({form}) ORDER BY id", (values,)).fetchall()
+                assert [r[0] for r in rows] == found, (column, values, form, rows)
+
+
+@test
+def prepared_statements_follow_their_view():
+    with connect(prepare_threshold=0) as c:
+        name = table(c, "base", "id integer PRIMARY KEY, name varchar")
+        c.execute(f"INSERT INTO {name} VALUES (1, 'ann')")
+        for columns, row in (("id, name", (1, "ann")), ("name", ("ann",)), ("name, id, 3 AS n", ("ann", 1, 3))):
+            c.execute(f"CREATE VIEW {name}_view AS SELECT {columns} FROM {name}")
+            for _ in range(3):
+                assert c.execute(f"SELECT * FROM {name}_view").fetchone() == row
+            # psycopg forgets its statements when it sees the tag of a DROP.
+            assert c.execute(f"DROP VIEW {name}_view").statusmessage == "DROP VIEW"
+        with connect(prepare_threshold=0) as other:
+            c.execute(f"CREATE VIEW {name}_view AS SELECT id FROM {name}")
+            assert other.execute(f"SELECT * FROM {name}_view").fetchone() == (1,)
+            c.execute(f"DROP VIEW {name}_view")
+            c.execute(f"CREATE VIEW {name}_view AS SELECT id, name FROM {name}")
+            raises("0A000", lambda: other.execute(f"SELECT * FROM {name}_view"))
+            c.execute(f"DROP VIEW {name}_view")
+
+
+@test
+def statements_time_out():
+    with connect(options="-c statement_timeout=200ms") as c:
+        assert c.execute("SHOW statement_timeout").fetchone() == ("200ms",)
+        name = table(c, "long", "id integer PRIMARY KEY")
+        c.execute(f"INSERT INTO {name} VALUES " + ",".join(f"({i})" for i in range(2000)))
+        error = raises("57014", lambda: c.execute(f"SELECT count(*) FROM {name} a, {name} b, {name} c WHERE a.id + b.id + c.id < 0"))
+        assert "statement timeout" in str(error)
+        assert c.execute("SELECT 1").fetchone() == (1,)
+
+
+@test
+def savepoints_take_their_writes_back():
+    with connect(autocommit=False) as c:
+        name = table(c, "nested", "id integer PRIMARY KEY")
+        with c.transaction():
+            c.execute(f"INSERT INTO {name} VALUES (1)")
+            try:
+                with c.transaction():
+                    c.execute(f"INSERT INTO {name} VALUES (2)")
+                    c.execute("SELECT 1 / 0").fetchall()
+            except psycopg.errors.DivisionByZero:
+                pass
+            c.execute(f"INSERT INTO {name} VALUES (3)")
+        c.commit()
+        assert c.execute(f"SELECT id FROM {name} ORDER BY id").fetchall() == [(1,), (3,)]
+
+
+@test
 def rows_go_into_a_table_and_come_back():
     with connect() as c:
         name = table(c, "rows", "id integer PRIMARY KEY, name varchar, amount numeric, at timestamp")

@@ -91,7 +91,7 @@ struct Scope {
 
 /// How many single-character insertions, deletions and replacements lead from `a` to `b`; anything over `limit` is
 /// `limit + 1`.
-func editDistance(_ a: String, _ b: String, atMost limit: Int) -> Int {
+package func editDistance(_ a: String, _ b: String, atMost limit: Int) -> Int {
     let a = Array(a.unicodeScalars)
     let b = Array(b.unicodeScalars)
     guard abs(a.count - b.count) <= limit else { return limit + 1 }

@@ -54,6 +54,8 @@ package struct CatalogColumn: Hashable, Sendable {
     package var isNullable: Bool
     /// DEFAULT as SQL text, evaluated for an INSERT that leaves the column out.
     package var defaultText: String?
+    /// The characters of `varchar(n)`: a longer text is refused by INSERT. A source takes texts as they come.
+    package var lengthMax: Int?
     /// Not shown by `*`, such as a source's position.
     package var isHidden: Bool
 

@@ -23,7 +23,7 @@ final class AsyncLock: Sendable {
 
     /// - Throws: 57014 when it is cancelled before its turn.
     func lock(unless cancellation: CancellationHook) async throws(SQLError) {
-        guard await isHeld(unless: cancellation) else { throw SQLError(.queryCanceled, "canceling statement due to user request") }
+        guard await isHeld(unless: cancellation) else { throw (cancellation.reason ?? .userRequest).error }
     }
 
     /// Waits for its turn; false when it was cancelled before.
@@ -38,7 +38,7 @@ final class AsyncLock: Sendable {
                 state.waiters.append(Waiter(number: state.lastNumber, continuation: continuation))
                 return state.lastNumber
             }
-            if let number { cancellation?.onCancel { [self] in giveUp(number) } } else { continuation.resume(returning: true) }
+            if let number { cancellation?.onCancel { [self] _ in giveUp(number) } } else { continuation.resume(returning: true) }
         }
     }
 

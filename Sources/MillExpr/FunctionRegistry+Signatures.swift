@@ -144,6 +144,7 @@ extension FunctionRegistry {
         to_hex(int8) -> text
         encode(bytea, text) -> text
         decode(text, text) -> bytea
+        convert_from(bytea, text) -> text
         quote_literal(text) -> text
         quote_ident(text) -> text
         like(text, text) -> bool
@@ -262,6 +263,8 @@ extension FunctionRegistry {
         json_typeof(jsonb) -> text
         json_array_length(jsonb) -> int4
         to_jsonb(any) -> jsonb
+        json_build_object(variadic any) -> jsonb
+        jsonb_build_object(variadic any) -> jsonb
         """
 
     static let systemSignatures = """

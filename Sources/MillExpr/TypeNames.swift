@@ -4,8 +4,8 @@ package import MillColumnar
 package enum TypeNames {
     /// The type that `name` with its modifiers stands for, or nil when there is none or the modifiers make no sense.
     ///
-    /// `name` is in lower case, words separated by one space: `double precision`, `timestamp with time zone`. Lengths of
-    /// character types and precisions of times are accepted and not enforced, as RisingWave does; those of numeric are.
+    /// `name` is in lower case, words separated by one space: `double precision`, `timestamp with time zone`. Precisions of
+    /// times are accepted and not enforced; lengths of character types are the binder's, which cuts and checks by them.
     /// Object identifiers (`oid`, `regclass`) are integers.
     package static func type(named name: String, modifiers: [Int] = []) -> SQLType? {
         switch name {

@@ -20,6 +20,9 @@ package protocol Clock: Sendable {
     var nowMicros: Int64 { get }
     /// Nanoseconds from an arbitrary start; never goes back.
     var monotonicNanos: UInt64 { get }
+    /// Returns once the time has passed.
+    /// - Throws: `CancellationError` as soon as the task is cancelled.
+    func sleep(for duration: Duration) async throws
 }
 
 package protocol RandomSource: Sendable {

@@ -10,6 +10,13 @@ extension Environment {
         Environment(files: LocalFileSystem(), clock: SystemClock(), random: SystemRandomSource())
     }
 
+    /// The program that runs, without symbolic links; nil where the system does not say.
+    package var executablePath: String? {
+        guard let path = realpath("/proc/self/exe", nil) else { return nil }
+        defer { free(path) }
+        return String(cString: path)
+    }
+
     /// A variable of the process.
     package func variable(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 }
@@ -28,6 +35,8 @@ package struct SystemClock: Clock {
         clock_gettime(CLOCK_MONOTONIC, &time)
         return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
     }
+
+    package func sleep(for duration: Duration) async throws { try await Task.sleep(for: duration) }
 }
 
 package struct SystemRandomSource: RandomSource {

@@ -79,9 +79,8 @@ final class PgConnection {
                 var idleLimit: Scheduled<Void>?
                 if !machine.isStarting {
                     startupLimit.cancel()
-                    idleLimit = options.idleTimeout.map {
-                        scheduleEnd(after: $0, SQLError(SQLState("57P05"), "terminating connection due to idle-session timeout"))
-                    }
+                    let limit = session?.idleLimit ?? options.idleTimeout.map { .session($0) }
+                    idleLimit = limit.map { scheduleEnd(after: $0.duration, $0.error) }
                 }
                 defer { idleLimit?.cancel() }
                 guard let bytes = try await iterator.next(), handle.endWaiting() else { return }

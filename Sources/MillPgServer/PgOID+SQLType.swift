@@ -43,7 +43,8 @@ extension PgOID {
         case .timestamptz: .timestamptz
         case .interval: .interval
         case .json, .jsonb: .jsonb
-        default: nil
+        // There is no array type: a parameter of one is the array's text.
+        default: elementType == nil ? nil : .varchar
         }
     }
 }

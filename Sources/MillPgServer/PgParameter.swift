@@ -37,7 +37,7 @@ package struct PgParameter: Hashable, Sendable {
         }
     }
 
-    private static func decode(_ bytes: ArraySlice<UInt8>, as type: PgOID) throws(SQLError) -> Value {
+    static func decode(_ bytes: ArraySlice<UInt8>, as type: PgOID) throws(SQLError) -> Value {
         switch type {
         case .bool: return .scalar(.boolean(try PgBinary.boolean(bytes)))
         case .int2: return .scalar(.int(Int64(try PgBinary.integer(Int16.self, bytes))))
@@ -58,6 +58,7 @@ package struct PgParameter: Hashable, Sendable {
         case .jsonb: return .text(try PgBinary.text(try PgBinary.jsonb(bytes)))
         case .text, .varchar, .bpchar, .name, .unknown, .char, .json, .unspecified: return .text(try PgBinary.text(bytes))
         default:
+            if let element = type.elementType { return .text(try arrayText(bytes, of: element)) }
             throw SQLError(
                 .featureNotSupported, "no binary input function available for the type with oid \(type)",
                 hint: "Send the parameter as text.")

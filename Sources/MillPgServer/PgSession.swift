@@ -13,6 +13,9 @@ package protocol PgSession: Sendable {
     /// What the session now is in; asked after each `settle`.
     var transactionStatus: TransactionStatus { get async }
 
+    /// How long the client may be silent in the state the session is in; nil for as long as the server allows.
+    var idleLimit: PgIdleLimit? { get }
+
     /// The text form of values by the session's settings (time zone, bytea form). Asked once per execution.
     var textEncoder: PgTextEncoder { get async }
 
@@ -58,9 +61,30 @@ package protocol PgSession: Sendable {
 package typealias PgTextEncoder = @Sendable (_ column: Column, _ row: Int, _ out: inout [UInt8]) -> Void
 
 extension PgSession {
+    package var idleLimit: PgIdleLimit? { nil }
+
     /// The text forms that do not depend on settings.
     package var textEncoder: PgTextEncoder {
         get async { { column, row, out in column.appendText(row: row, to: &out) } }
+    }
+}
+
+/// A client's longest silence, and how its connection ends after it.
+package struct PgIdleLimit: Sendable {
+    package var duration: Duration
+    package var error: SQLError
+
+    package init(_ duration: Duration, _ error: SQLError) {
+        self.duration = duration
+        self.error = error
+    }
+
+    package static func session(_ duration: Duration) -> PgIdleLimit {
+        PgIdleLimit(duration, SQLError(SQLState("57P05"), "terminating connection due to idle-session timeout"))
+    }
+
+    package static func transaction(_ duration: Duration) -> PgIdleLimit {
+        PgIdleLimit(duration, SQLError(SQLState("25P03"), "terminating connection due to idle-in-transaction timeout"))
     }
 }
 

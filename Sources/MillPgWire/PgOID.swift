@@ -26,7 +26,6 @@ package struct PgOID: RawRepresentable, Hashable, Sendable, CustomStringConverti
     package static let float8 = PgOID(701)
     /// The type of a bare string literal.
     package static let unknown = PgOID(705)
-    package static let textArray = PgOID(1009)
     package static let bpchar = PgOID(1042)
     package static let varchar = PgOID(1043)
     package static let date = PgOID(1082)
@@ -41,6 +40,16 @@ package struct PgOID: RawRepresentable, Hashable, Sendable, CustomStringConverti
     package static let uuid = PgOID(2950)
     package static let jsonb = PgOID(3802)
     package static let regnamespace = PgOID(4089)
+
+    /// The type of an array's elements; nil for what is no array type.
+    package var elementType: PgOID? { Self.elementTypes[self] }
+
+    private static let elementTypes: [PgOID: PgOID] = [
+        PgOID(1000): bool, PgOID(1001): bytea, PgOID(1002): char, PgOID(1003): name, PgOID(1005): int2, PgOID(1007): int4, PgOID(1009): text,
+        PgOID(1014): bpchar, PgOID(1015): varchar, PgOID(1016): int8, PgOID(1021): float4, PgOID(1022): float8, PgOID(1028): oid,
+        PgOID(1115): timestamp, PgOID(1182): date, PgOID(1183): time, PgOID(1185): timestamptz, PgOID(1187): interval, PgOID(1231): numeric,
+        PgOID(2951): uuid, PgOID(3807): jsonb, PgOID(199): json,
+    ]
 
     /// `pg_type.typlen`: bytes of a fixed-width type, -1 when the width varies, -2 for C strings.
     package var typeSize: Int16 {

@@ -11,6 +11,12 @@ import ServiceLifecycle
 import Synchronization
 import UnixSignals
 
+#if canImport(Glibc)
+import Glibc
+#else
+import Darwin
+#endif
+
 /// The balloon game, everything embedded: a generator of pops, the topic, five views, a leaderboard in the terminal.
 struct Demo: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Plays the balloon game live, until Ctrl-C or for a duration.")
@@ -33,7 +39,26 @@ struct Demo: AsyncParsableCommand {
     }
 
     func run() async throws {
+        // Whatever is wrong with the template shows before anything is started.
+        let template = try Self.found(template)
+        _ = try statements(template, broker: kafka.defaultValueDescription)
         let directory = dataDir ?? Self.temporaryDirectory()
+        do {
+            try await play(template, directory)
+        } catch {
+            if dataDir == nil { try? LocalFileSystem().remove(directory) }  // The failure before is the one to tell.
+            throw error
+        }
+        if dataDir == nil { try LocalFileSystem().remove(directory) }
+    }
+
+    private func statements(_ template: String, broker: String) throws -> String {
+        try Render.render(
+            template, files: [],
+            assignments: ["balloon_game_kafka_topic=\(Self.topic)", "balloon_game_kafka_bootstrap_servers=\(broker)"])
+    }
+
+    private func play(_ template: String, _ directory: String) async throws {
         let logger = Serve.logger(.warning)
         let server: Server
         do {
@@ -43,16 +68,23 @@ struct Demo: AsyncParsableCommand {
             StandardError.write("millrace: could not start: \(error)\n")
             throw ExitCode.failure
         }
+        do {
+            try await play(template, on: server, directory, logger)
+        } catch {
+            await server.stop()
+            throw error
+        }
+        await server.stop()
+    }
+
+    private func play(_ template: String, on server: Server, _ directory: String, _ logger: Logger) async throws {
         let broker = server.kafkaAddress ?? "localhost:9092"
         StandardError.write("millrace: pg on \(server.pgAddress ?? "off")\nmillrace: kafka on \(server.kafkaAddress ?? "off")\n")
         StandardError.write("millrace: topic \(Self.topic) in \(directory)\nmillrace: ready\n")
         let session = Session(engine: server.engine, userName: "root", databaseName: "dev")
-        let statements = try Render.render(
-            template, files: [],
-            assignments: ["balloon_game_kafka_topic=\(Self.topic)", "balloon_game_kafka_bootstrap_servers=\(broker)"])
         // The topic first, so that the source's origin is its present end.
         let topic = try server.log.topic(named: Self.topic, creatingWithPartitions: 1)
-        try await session.run(statements)
+        try await session.run(try statements(template, broker: broker))
         let game = BalloonGame(partition: topic.partitions[0], seed: seed, players: players, rate: rate, clock: Environment.system.clock)
         let play = ServiceGroup(
             configuration: ServiceGroupConfiguration(
@@ -62,8 +94,18 @@ struct Demo: AsyncParsableCommand {
         try await server.engine.flush()
         StandardOutput.write("final leaderboard\n")
         for line in try await LiveBoard.leaderboard(session) { StandardOutput.write("\(line.player)\t\(line.score)\t\(line.bonusHits)\n") }
-        await server.stop()
-        if dataDir == nil { try LocalFileSystem().remove(directory) }
+    }
+
+    /// The template where it is said to be, or in the package that the program was built in.
+    private static func found(_ path: String) throws -> String {
+        let files = LocalFileSystem()
+        guard !files.exists(path), !path.hasPrefix("/") else { return path }
+        var folder = Environment.system.executablePath ?? ""
+        while let slash = folder.lastIndex(of: "/") {
+            folder = String(folder[..<slash])
+            if files.exists("\(folder)/\(path)") { return "\(folder)/\(path)" }
+        }
+        throw IOFailure("find", path: path, errorNumber: ENOENT)
     }
 
     private static func temporaryDirectory() -> String {

@@ -10,13 +10,7 @@ struct Render: ParsableCommand {
     @Option(name: .customLong("var"), help: "A variable as name=value; wins over files.") var assignments: [String] = []
 
     func run() throws {
-        do {
-            StandardOutput.write(try Self.render(file, files: env, assignments: assignments))
-        } catch let error as IOFailure {
-            throw ValidationError(error.description)
-        } catch let error as TemplateError {
-            throw ValidationError(error.description)
-        }
+        StandardOutput.write(try Self.render(file, files: env, assignments: assignments))
     }
 
     static func render(_ file: String, files: [String], assignments: [String]) throws -> String {

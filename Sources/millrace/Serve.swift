@@ -14,6 +14,7 @@ struct Serve: AsyncParsableCommand {
 
     func validate() throws {
         guard (1...256).contains(workers) else { throw ValidationError("--workers takes 1 to 256") }
+        guard !pg.isOff || !kafka.isOff else { throw ValidationError("--pg off and --kafka off leave nothing to serve") }
     }
 
     func run() async throws {

@@ -29,6 +29,9 @@ final class Server: Sendable {
     /// Opens the data directory and starts every listener that is not off.
     /// - Throws: a damaged or locked directory, an address that is taken.
     static func start(_ options: Options, environment: Environment = .system, logger: Logger) async throws -> Server {
+        // Before anything is made: a taken address leaves nothing behind.
+        try await ListenerProbe.check(options.pg, listener: "Postgres", option: "--pg")
+        try await ListenerProbe.check(options.kafka, listener: "Kafka", option: "--kafka")
         try environment.files.createDirectory(options.dataDirectory)
         let directoryLock = try DirectoryLock(options.dataDirectory)
         let log = try Log(environment: environment, directory: options.dataDirectory + "/log")

@@ -8,14 +8,6 @@ import MillIO
 import MillText
 import Synchronization
 
-/// A clock that stands still until it is told to go on.
-final class ManualClock: MillIO.Clock {
-    private let nanos = Atomic<UInt64>(1_000_000_000)
-    var monotonicNanos: UInt64 { nanos.load(ordering: .relaxed) }
-    var nowMicros: Int64 { Int64(monotonicNanos / 1000) }
-    func advance(seconds: UInt64) { nanos.add(seconds * 1_000_000_000, ordering: .relaxed) }
-}
-
 /// A source of JSON lines in memory that does what a test tells it; a record's position is its number in the split.
 final class ScriptedConnector: SourceConnector {
     let isBounded = false

@@ -5,6 +5,7 @@ import MillDataflow
 import MillEngine
 import MillIO
 import Synchronization
+import MillTestKit
 import Testing
 
 /// What becomes of statements when a source is slow, fails, or is read by several at once.
@@ -192,7 +193,7 @@ import Testing
 
     @Test(arguments: [("", 30), ("SET source_timeout = '2min'", 120), ("SET source_timeout = 5000", 5)])
     func aQueryEndsWhenItsSourceGivesNothingForSomeTime(setting: String, seconds: Int) async throws {
-        let clock = ManualClock()
+        let clock = VirtualClock()
         let connector = ScriptedConnector(#"{"a":1}"#, #"{"a":2}"#)
         connector.change { state in
             state.missing = 3
@@ -200,7 +201,7 @@ import Testing
         }
         connector.change { state in
             state.onEmptyPoll = { [unowned connector] in
-                clock.advance(seconds: 1)
+                clock.advance(by: .seconds(1))
                 // The reader wakes the query, as librdkafka does for an error, but has nothing.
                 connector.change { _ in }
             }

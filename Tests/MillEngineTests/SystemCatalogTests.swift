@@ -58,11 +58,12 @@ struct SystemCatalogTests {
         let world = try await CatalogWorld()
         #expect(
             try await rows(world, "\\d") == [
-                "public|clicks|foreign table|root", "public|mv|materialized view|root", "public|orders|table|root", "public|vv|view|root",
+                "public|clicks|foreign table|root", "public|clicks_rejects|view|root", "public|mv|materialized view|root",
+                "public|mv_errors|view|root", "public|orders|table|root", "public|vv|view|root",
             ])
         #expect(try await rows(world, "\\dt") == ["public|orders|table|root"])
         #expect(try await rows(world, "\\dm") == ["public|mv|materialized view|root"])
-        #expect(try await rows(world, "\\dv") == ["public|vv|view|root"])
+        #expect(try await rows(world, "\\dv") == ["public|clicks_rejects|view|root", "public|mv_errors|view|root", "public|vv|view|root"])
         #expect(try await rows(world, "\\di") == ["public|orders_pkey|index|root|orders"])
         #expect(try await rows(world, "\\dt pub*.*") == ["public|orders|table|root"])
         #expect(try await rows(world, "\\d nothere") == [])
@@ -104,7 +105,7 @@ struct SystemCatalogTests {
         #expect(try await rows(world, "\\dn") == ["public|root"])
         #expect(try await rows(world, "\\du") == ["root|t|t|t|t|t|-1||{}|t|t"])
         #expect(try await rows(world, "\\df") == [])
-        #expect(try await rows(world, "\\dp").count == 4)
+        #expect(try await rows(world, "\\dp").count == 6)
     }
 
     @Test func namesAreCompleted() async throws {
@@ -193,7 +194,7 @@ struct SystemCatalogTests {
         let world = try await CatalogWorld()
         #expect(
             try await world.run("SELECT table_name, table_type FROM information_schema.tables WHERE table_schema = 'public' ORDER BY 1")
-                == ["clicks|FOREIGN", "mv|VIEW", "orders|BASE TABLE", "vv|VIEW"])
+                == ["clicks|FOREIGN", "clicks_rejects|VIEW", "mv|VIEW", "mv_errors|VIEW", "orders|BASE TABLE", "vv|VIEW"])
         #expect(
             try await world.run(
                 "SELECT column_name, data_type, is_nullable, numeric_precision, udt_name FROM information_schema.columns WHERE table_name = 'orders' ORDER BY ordinal_position"
@@ -221,6 +222,17 @@ struct SystemCatalogTests {
             try await world.run(
                 "SELECT id, (SELECT b.id FROM orders b WHERE b.id > a.id AND b.amount < a.amount + 2 AND b.id >= 3) FROM orders a ORDER BY 1")
                 == ["1|", "2|3", "3|"])
+    }
+
+    @Test func whatComesWithAnObjectIsDescribedToo() async throws {
+        let world = try await CatalogWorld()
+        #expect(
+            try await world.run(
+                """
+                SELECT a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+                WHERE c.relname = 'clicks_rejects' AND pg_table_is_visible(c.oid) AND a.attnum > 4 ORDER BY a.attnum
+                """) == ["raw|bytea", "reason|character varying", "rejected_at|timestamp with time zone"])
+        #expect(try await world.run("SELECT 'mv_errors'::regclass::text") == ["mv_errors"])
     }
 
     @Test func viewsDoNotKeepTodaysCatalog() async throws {

@@ -228,7 +228,11 @@ struct KernelPropertyTests {
                 var errors = RowErrors()
                 let compiled = try CompiledExpression(overload.call(arguments))
                 let result = compiled.evaluate(DeltaBatch(columns: columns, count: 2), errors: &errors)
-                #expect(result.count == 2 && result.type.physical == overload.type.physical && errors.isEmpty, "\(name) \(overload.argumentTypes)")
+                // An object's key may not be NULL.
+                let mayFail = name.hasSuffix("_build_object")
+                #expect(
+                    result.count == 2 && result.type.physical == overload.type.physical && (mayFail || errors.isEmpty),
+                    "\(name) \(overload.argumentTypes)")
             }
         }
     }

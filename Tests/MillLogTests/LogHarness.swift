@@ -24,6 +24,7 @@ final class SeededSource: RandomSource {
 struct FixedClock: Clock {
     var nowMicros: Int64 { 1_700_000_000_000_000 }
     var monotonicNanos: UInt64 { 0 }
+    func sleep(for duration: Duration) async throws {}
 }
 
 /// A disk that outlives the logs on it.

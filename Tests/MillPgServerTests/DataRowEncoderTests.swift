@@ -78,7 +78,7 @@ struct DataRowEncoderTests {
             try encoder([]).encode(batch, from: &position, rowLimit: .max, bytesMax: .max, into: &writer)
         }
         #expect(throws: SQLError.self) {
-            try encoder([PgColumn("n", .textArray)], [.binary]).encode(
+            try encoder([PgColumn("n", PgOID(1009))], [.binary]).encode(
                 batch, from: &position, rowLimit: .max, bytesMax: .max, into: &writer)
         }
         let negative = DeltaBatch(columns: batch.columns, count: 1, weights: Weights([-1]))

@@ -40,6 +40,7 @@ final class FakeSession: PgSession {
         var messages: [PgSessionMessage] = []
         var failsAtSettle = false
         var isCancelled = false
+        var idleLimit: PgIdleLimit?
         var waiter: CheckedContinuation<Void, Never>?
     }
 
@@ -49,6 +50,7 @@ final class FakeSession: PgSession {
     init(log: FakeBackend.Log) { self.log = log }
 
     var initialParameters: [StartupMessage.Setting] { [.init("TimeZone", "Etc/UTC")] }
+    var idleLimit: PgIdleLimit? { state.withLock { $0.idleLimit } }
     var transactionStatus: TransactionStatus { state.withLock { $0.status } }
 
     func split(_ text: String) async throws(SQLError) -> [PgStatement] {
@@ -86,6 +88,7 @@ final class FakeSession: PgSession {
         state.withLock { state in
             switch words[0] {
             case "begin": state.status = .inBlock
+            case "idle": state.idleLimit = .transaction(.milliseconds(20))
             case "commit": state.status = .idle
             case "conflict": state.failsAtSettle = true
             case "notice": state.messages.append(.notice(ErrorResponse(.notice, .successfulCompletion, "take care")))

@@ -103,6 +103,15 @@ struct PgServerTests {
         }
     }
 
+    @Test func aSessionSetsItsOwnIdleLimit() async throws {
+        try await withServer { port, _ in
+            try await WireClient.ready(port) {
+                expectEqual(try await $0.query("idle"), ["C IDLE", "Z I"])
+                expectEqual(try await $0.untilReady(), ["E FATAL 25P03 terminating connection due to idle-in-transaction timeout"])
+            }
+        }
+    }
+
     // MARK: Simple query
 
     @Test func simpleQueryReturnsRows() async throws {

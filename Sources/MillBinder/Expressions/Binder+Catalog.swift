@@ -108,13 +108,14 @@ extension Binder {
         return .coalesce([.column(index, .varchar), .literal(.string("{}"), .varchar)], .varchar)
     }
 
-    /// `unnest(column)` in FROM, of a column of the system relations that holds an array: a join with the relation that
-    /// lists the elements of all these arrays.
-    func bindUnnest(_ function: TableFunction, outer: Scope?) throws(SQLError) -> FromItem {
+    /// `unnest(column)` and `pg_options_to_table(column)` in FROM, of a column of the system relations that holds an array: a join
+    /// with the relation that lists the elements of all these arrays.
+    func bindArrayTable(_ function: TableFunction, outer: Scope?) throws(SQLError) -> FromItem {
         let call = function.call
-        guard call.arguments.count == 1, case .column(let name) = call.arguments[0].value.kind, Self.arrayColumns.contains(name.last.name),
+        let name = call.name.last.name
+        guard call.arguments.count == 1, case .column(let column) = call.arguments[0].value.kind, Self.arrayColumns.contains(column.last.name),
             let elements = catalog.object(schema: "pg_catalog", name: Self.arrayElements)
-        else { throw unsupported("unnest of this argument", at: call.name.span.source) }
+        else { throw unsupported("\(name) of this argument", at: call.name.span.source) }
         let context = ExpressionContext(scope: Scope(), outer: outer, clause: .tableFunction)
         let array = try bind(call.arguments[0].value, context)
         let scan = LogicalPlan.scan(
@@ -124,11 +125,20 @@ extension Binder {
         let span = function.span.source
         let same = try bindOperator(OperatorName("="), .column(0, .varchar), array, spans: [span, span], at: span)
         let filtered = LogicalPlan.filter(LogicalFilter(input: scan, predicate: same))
-        let names = [function.alias?.name.name ?? "unnest"] + (function.withOrdinality ? ["ordinality"] : [])
-        let columns = [BoundExpression.column(2, .varchar)] + (function.withOrdinality ? [.column(1, .int64)] : [])
+        var names = [function.alias?.name.name ?? "unnest"]
+        var columns = [BoundExpression.column(2, .varchar)]
+        if name == "pg_options_to_table" {
+            names = ["option_name", "option_value"]
+            columns = try [1, 2].map { (part: Int64) throws(SQLError) in
+                try catalogKernel("split_part", [.column(2, .varchar), .literal(.string("="), .varchar), .literal(.int(part), .int32)])
+            }
+        }
+        if function.withOrdinality {
+            names.append("ordinality")
+            columns.append(.column(1, .int64))
+        }
         let plan = LogicalPlan.project(LogicalProject(input: filtered, expressions: columns, names: names))
-        return try aliased(
-            plan, names: names, function.alias?.name, function.alias?.columns ?? [], defaultName: .init(name: "unnest", schema: nil))
+        return try aliased(plan, names: names, function.alias?.name, function.alias?.columns ?? [], defaultName: .init(name: name, schema: nil))
     }
 
     /// The relation `(array, position, element)` of the elements of all arrays in system relations.
@@ -136,7 +146,7 @@ extension Binder {
     /// The columns of system relations whose arrays `arrayElements` lists.
     package static let arrayColumns: Set<String> = [
         "conkey", "confkey", "indkey", "indclass", "indcollation", "indoption", "reloptions", "attoptions", "polroles", "stxkeys",
-        "fdwoptions", "srvoptions", "ftoptions", "umoptions", "attfdwoptions",
+        "fdwoptions", "srvoptions", "ftoptions", "umoptions", "attfdwoptions", "evttags",
     ]
 
     private func catalogKernel(_ name: String, _ arguments: [BoundExpression]) throws(SQLError) -> BoundExpression {

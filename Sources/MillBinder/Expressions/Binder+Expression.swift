@@ -128,7 +128,9 @@ extension Binder {
     ) throws(SQLError) -> BoundExpression {
         if let value = try bindCatalogCast(operand, to: name, scope, at: span) { return value }
         let target = try type(of: name)
-        return try coerce(try bind(operand, scope), to: target, .explicit, at: operand.span.source)
+        let value = try coerce(try bind(operand, scope), to: target, .explicit, at: operand.span.source)
+        guard target == .varchar, let length = try Self.length(of: name) else { return value }
+        return try FunctionRegistry.resolve(name: "left", arguments: [.varchar, .int32]).call([value, .literal(.int(Int64(length)), .int32)])
     }
 
     // MARK: Branches

@@ -1,7 +1,7 @@
-import MillBase
-import MillColumnar
+package import MillBase
+package import MillColumnar
 import MillExpr
-import MillSQL
+package import MillSQL
 
 /// Literals, typed literals, intervals and parameters.
 extension Binder {
@@ -73,9 +73,22 @@ extension Binder {
         return .parameter(number, parameters[number - 1] ?? .unknown)
     }
 
+    /// The characters that `varchar(n)` and its kin hold at most; nil for types without a length.
+    /// - Throws: 22023 for a length of 0.
+    static func length(of name: TypeName) throws(SQLError) -> Int? {
+        guard case .named(let object, let modifiers) = name.kind, let length = modifiers.first else { return nil }
+        guard TypeNames.type(named: object.last.name, modifiers: modifiers) == .varchar else { return nil }
+        guard (1...10_485_760).contains(length) else {
+            throw SQLError(
+                .invalidParameterValue, "length for type \(object.last.name) must be \(length < 1 ? "at least 1" : "at most 10485760")",
+                at: name.span.source)
+        }
+        return length
+    }
+
     /// The type that a name with its modifiers means.
     /// - Throws: 42704 for an unknown name, 0A000 for kinds of types that are not there, 22023 for wrong modifiers.
-    func type(of name: TypeName) throws(SQLError) -> SQLType {
+    package func type(of name: TypeName) throws(SQLError) -> SQLType {
         switch name.kind {
         case .interval: return .interval
         case .array: throw unsupported("array type", at: name.span.source)

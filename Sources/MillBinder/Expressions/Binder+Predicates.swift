@@ -140,7 +140,7 @@ extension Binder {
 
     // MARK: ANY and ALL
 
-    /// `= ANY` and `<> ALL` over an array literal, an ARRAY[...] or a subquery are IN and NOT IN; other operators over a
+    /// `= ANY` and `<> ALL` over an array literal, an ARRAY[...], a parameter or a subquery are IN and NOT IN; other operators over a
     /// written array are comparisons joined by OR or AND.
     private func bindQuantified(_ node: Quantified, _ scope: ExpressionContext, at span: SourceSpan) throws(SQLError) -> BoundExpression {
         let symbol = node.operation.symbol
@@ -152,7 +152,10 @@ extension Binder {
         case .array(let array):
             if let contained = try bindContained(node, in: array, scope, at: span) { return contained }
             let left = try bind(node.left, scope)
-            let elements = try arrayElements(array, scope)
+            guard let elements = try arrayElements(array, scope) else {
+                _ = try settled(left)
+                return .literal(.null, .boolean)
+            }
             guard !elements.isEmpty else { return .literal(.boolean(node.isAll), .boolean) }
             let spans = [node.left.span.source] + elements.map { _ in array.span.source }
             if symbol == "=", !node.isAll { return try isIn(left, elements, negated: false, spans: spans, at: span) }
@@ -166,67 +169,41 @@ extension Binder {
         }
     }
 
-    /// The elements of an array that the statement writes out: `ARRAY[a, b]`, `'{a,b}'::text[]`, `'{a,b}'`.
-    private func arrayElements(_ array: Expression, _ scope: ExpressionContext) throws(SQLError) -> [BoundExpression] {
+    /// The elements of an array that the statement writes out or is given: `ARRAY[a, b]`, `'{a,b}'::text[]`, `'{a,b}'`, `$1`.
+    /// - Returns: nil for a NULL array, and for a parameter whose value is not known yet.
+    private func arrayElements(_ array: Expression, _ scope: ExpressionContext) throws(SQLError) -> [BoundExpression]? {
         let span = array.span.source
         switch array.kind {
         case .array(let elements):
             var bound: [BoundExpression] = []
             for element in elements { bound.append(try bind(element, scope)) }
             return bound
-        case .literal(.string(let text)):
-            return try arrayLiteral(text, at: span).map { .literal($0.map(Scalar.string) ?? .null, .unknown) }
+        case .literal(.string(let text)): return try arrayLiteral(text, at: span)
+        case .literal(.null): return nil
+        case .parameter(let number):
+            switch try bindParameter(number, at: span) {
+            case .literal(.string(let text), _): return try arrayLiteral(text, at: span)
+            // There is no array type: an array comes as its text.
+            case .parameter(let number, .unknown): parameters[number - 1] = .varchar
+            case .literal(.null, _), .parameter(_, .varchar): break
+            default: throw SQLError(.wrongObjectType, "op ANY/ALL (array) requires array on right side", at: span)
+            }
+            return nil
         case .cast(let operand, let name):
             guard case .array(let elementName) = name.kind else { break }
             let elementType = try type(of: elementName)
+            guard let elements = try arrayElements(operand, scope) else { return nil }
             var bound: [BoundExpression] = []
-            for element in try arrayElements(operand, scope) { bound.append(try coerce(element, to: elementType, .explicit, at: span)) }
+            for element in elements { bound.append(try coerce(element, to: elementType, .explicit, at: span)) }
             return bound
         default: break
         }
         throw unsupported("ANY or ALL over an array that is not written out", at: span)
     }
 
-    /// `{a,"b c",NULL}`: the elements' text, nil for NULL.
-    private func arrayLiteral(_ text: String, at span: SourceSpan) throws(SQLError) -> [String?] {
-        let malformed = SQLError(.invalidTextRepresentation, "malformed array literal: \"\(text)\"", at: span)
-        var rest = Substring(text.drop { $0 == " " })
-        while rest.last == " " { rest.removeLast() }
-        guard rest.first == "{", rest.last == "}", rest.count >= 2 else { throw malformed }
-        rest = rest.dropFirst().dropLast()
-        if rest.allSatisfy({ $0 == " " }) { return [] }
-        var elements: [String?] = []
-        var current = ""
-        var isQuoted = false
-        var wasQuoted = false
-        var isEscaped = false
-        func finish() {
-            let trimmed = wasQuoted ? current : String(current.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
-            elements.append(!wasQuoted && trimmed.uppercased() == "NULL" ? nil : trimmed)
-            current = ""
-            wasQuoted = false
+    private func arrayLiteral(_ text: String, at span: SourceSpan) throws(SQLError) -> [BoundExpression] {
+        do { return try ArrayText.elements(text).map { .literal($0.map(Scalar.string) ?? .null, .unknown) } } catch {
+            throw error.located(at: span)
         }
-        for character in rest {
-            if isEscaped {
-                current.append(character)
-                isEscaped = false
-            } else if character == "\\" {
-                isEscaped = true
-            } else if character == "\"" {
-                isQuoted.toggle()
-                wasQuoted = true
-            } else if isQuoted {
-                current.append(character)
-            } else if character == "," {
-                finish()
-            } else if character == "{" || character == "}" {
-                throw malformed
-            } else if !(wasQuoted && character == " ") {
-                current.append(character)
-            }
-        }
-        guard !isQuoted, !isEscaped else { throw malformed }
-        finish()
-        return elements
     }
 }

@@ -12,7 +12,7 @@ extension Binder {
     func bindTableFunction(_ function: TableFunction, outer: Scope?) throws(SQLError) -> FromItem {
         let call = function.call
         let name = call.name.last.name
-        if name == "unnest" { return try bindUnnest(function, outer: outer) }
+        if name == "unnest" || name == "pg_options_to_table" { return try bindArrayTable(function, outer: outer) }
         guard name == "tumble" || name == "hop" else {
             if FunctionRegistry.isFunction(name) || FunctionRegistry.isAggregate(name) {
                 throw unsupported("function \(name) in FROM", at: call.name.span.source)

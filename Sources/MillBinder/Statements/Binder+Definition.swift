@@ -115,6 +115,7 @@ extension Binder {
             throw SQLError(.nameTooLong, "identifier is longer than \(Limits.identifierBytesMax) bytes", at: definition.name.span.source)
         }
         var column = CatalogColumn(definition.name.name, try type(of: typeName))
+        column.lengthMax = try Self.length(of: typeName)
         for constraint in definition.constraints {
             let span = constraint.span.source
             switch constraint.kind {

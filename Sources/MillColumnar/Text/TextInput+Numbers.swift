@@ -165,6 +165,11 @@ extension TextInput {
 
     package static func bytea(_ text: UnsafeBufferPointer<UInt8>) throws(SQLError) -> [UInt8] {
         if text.count >= 2, text[0] == UInt8(ascii: "\\"), text[1] == UInt8(ascii: "x") { return try hex(UnsafeBufferPointer(rebasing: text[2...])) }
+        return try escapedBytes(text)
+    }
+
+    /// Bytes as they are, a backslash before three octal digits or another backslash.
+    package static func escapedBytes(_ text: UnsafeBufferPointer<UInt8>) throws(SQLError) -> [UInt8] {
         var out: [UInt8] = []
         out.reserveCapacity(text.count)
         var index = 0

@@ -1,4 +1,5 @@
 import MillBase
+import MillLog
 
 /// What CREATE SOURCE says about a Kafka topic, in the spellings of RisingWave and Flink.
 struct KafkaSourceOptions: Sendable {
@@ -24,6 +25,7 @@ struct KafkaSourceOptions: Sendable {
         guard !topic.contains(",") else {
             throw SQLError(.featureNotSupported, "a source reads one topic, not \"\(topic)\"", hint: "Create a source for each topic and UNION ALL them.")
         }
+        guard Topic.isLegalName(topic) else { throw LogError.invalidTopicName(topic).sqlError }
         bootstrapServers = try options.require(
             "properties.bootstrap.server", or: "properties.bootstrap.servers", hint: "Set it to the brokers, such as 'localhost:9092'.")
         startup = try Self.startup(&options)

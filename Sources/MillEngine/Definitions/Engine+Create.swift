@@ -55,6 +55,11 @@ extension Engine {
             return
         }
         guard let connector else {
+            if let close = options.first(where: { editDistance($0.name.lowercased(), "connector", atMost: 2) <= 2 }) {
+                throw SQLError(
+                    .invalidParameterValue, "source \"\(bound.name)\" has an option \"\(close.name)\" and no connector",
+                    hint: "Perhaps you meant \"connector\".", at: statement.options.first { $0.key == close.name }?.span.source)
+            }
             throw SQLError(
                 .invalidParameterValue, "source \"\(bound.name)\" has no connector", hint: "Say where its records are: WITH (connector = 'kafka', ...).",
                 at: statement.name.span.source)
@@ -119,21 +124,22 @@ extension Engine {
         let conductor = conductor
         let cancellation = session.cancellation
         // The epoch that the job is in may never end without this.
-        cancellation.onCancel {
+        cancellation.onCancel { _ in
             job.abandonment.abandon()
             conductor.wake()
         }
         // Readable from the epoch on that has all that was there at CREATE: readers never go back behind a SELECT on the source.
         let record = await conductor.wait { record in
-            if cancellation.isCancelled { return true }
+            if cancellation.reason != nil { return true }
             guard record.epoch > before else { return false }
             if record.jobFailures[id] != nil || ends.keys.contains(where: { record.sourceFailures[$0] != nil }) { return true }
             return !record.catchingUp.contains(id) && record.hasReached(ends)
         }
         let failure = record.jobFailures[id] ?? ends.keys.lazy.compactMap { record.sourceFailures[$0] }.first
-        if cancellation.settle() || failure != nil, creating.contains(id), catalog.object(id)?.name == object.name {
+        let cancelled = cancellation.settle()
+        if cancelled != nil || failure != nil, creating.contains(id), catalog.object(id)?.name == object.name {
             await abandon(object)
-            throw failure ?? SQLError(.queryCanceled, "canceling statement due to user request")
+            throw failure ?? (cancelled ?? .userRequest).error
         }
         creating.remove(id)
         if catalog.object(id) == nil { throw SQLError(.queryCanceled, "materialized view \"\(bound.name)\" was dropped while it was being created") }

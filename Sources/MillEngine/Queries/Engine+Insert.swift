@@ -16,7 +16,7 @@ extension Engine {
     }
 
     /// Evaluates an INSERT's rows against the newest state and the session's own uncommitted writes.
-    /// - Throws: 23502 for a missing value.
+    /// - Throws: 23502 for a missing value, 22001 for a text that its column is too short for.
     package func rows(of insert: BoundInsert, session: SessionContext) async throws(SQLError) -> InsertedRows {
         let rows = try await queryRun(insert.query, session: session).collect(session.cancellation)
         for batch in rows {
@@ -29,8 +29,24 @@ extension Engine {
                 }
             }
         }
+        try Self.checkLengths(rows, insert.table)
         return InsertedRows(
             batches: rows, count: rows.reduce(0) { total, batch in (0..<batch.count).reduce(total) { $0 + Int(batch.weight($1)) } })
+    }
+
+    private static func checkLengths(_ rows: [DeltaBatch], _ table: CatalogObject) throws(SQLError) {
+        for (index, column) in table.columns.enumerated() {
+            guard let length = column.lengthMax else { continue }
+            for batch in rows {
+                for row in 0..<batch.count where !batch.columns[index].isNull(row) {
+                    // A text has no more characters than bytes.
+                    let view = batch.columns[index].values(StringView.self)[row]
+                    guard view.count > length, String(view).unicodeScalars.count > length else { continue }
+                    throw SQLError(
+                        .stringDataRightTruncation, "value too long for type character varying(\(length))", detail: "It is for column \"\(column.name)\".")
+                }
+            }
+        }
     }
 
     /// What inserting rows does to a table as it is stored now.

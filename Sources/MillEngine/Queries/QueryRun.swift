@@ -75,7 +75,7 @@ package struct QueryRun: Sendable {
     /// All rows at once, for statements that use a query's result.
     package func collect(_ cancellation: CancellationHook) async throws(SQLError) -> [DeltaBatch] {
         let channel = start()
-        cancellation.onCancel { channel.cancel() }
+        cancellation.onCancel { channel.cancel($0) }
         var batches: [DeltaBatch] = []
         while let batch = try await channel.next() { batches.append(batch) }
         return batches
@@ -123,7 +123,7 @@ private final class QueryCircuit: RenderInputs {
         for node in rendered.nodes {
             node.openEpoch()
             node.isAbandoned = { [query, result, errors = rendered.errors] in
-                result.isDone || result.isCancelled || (query.raisesErrors && errors.hasFirst)
+                result.isDone || result.cancellation != nil || (query.raisesErrors && errors.hasFirst)
             }
         }
         let sink = CircuitNode(name: "rows", job: ObjectID(0), operation: result, errors: rendered.errors, inputCount: 1)
@@ -150,7 +150,7 @@ private final class QueryCircuit: RenderInputs {
 
     private func check(_ errors: OperatorErrors) throws(SQLError) {
         if query.raisesErrors, let error = errors.takeFirst() { throw error }
-        if result.isCancelled { throw SQLError(.queryCanceled, "canceling statement due to user request") }
+        if let reason = result.cancellation { throw reason.error }
     }
 
     private func read(_ range: QueryRun.SourceRange, _ columns: [Int], into node: CircuitNode, _ errors: OperatorErrors) throws(SQLError) {
@@ -167,7 +167,7 @@ private final class QueryCircuit: RenderInputs {
                 guard let chunk = try reader.poll(maxRecords: Limits.batchRowsMax * 4, maxBytes: 4 << 20) else {
                     if let mark = reader.highWatermark, mark <= offset { break }
                     guard patience.wait(for: arrived) else { throw stalled(range, split, at: offset, end) }
-                    if result.isCancelled { throw SQLError(.queryCanceled, "canceling statement due to user request") }
+                    if let reason = result.cancellation { throw reason.error }
                     continue
                 }
                 let due = chunk.nextOffset > end ? chunk.prefix(before: end) : chunk
@@ -238,7 +238,7 @@ private final class ResultCollector: Operator {
         isDone = toGive == 0
     }
 
-    var isCancelled: Bool { channel.isCancelled }
+    var cancellation: CancellationReason? { channel.cancellation }
     func onCancel(_ wake: @escaping @Sendable () -> Void) { channel.onCancel(wake) }
 
     func push(_ batch: DeltaBatch, input: Int, errors: OperatorErrors) {

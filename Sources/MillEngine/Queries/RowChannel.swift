@@ -13,7 +13,7 @@ package final class RowChannel: Sendable {
         var batches: [DeltaBatch] = []
         var isFinished = false
         var failure: SQLError?
-        var isCancelled = false
+        var cancellation: CancellationReason?
         var reader: CheckedContinuation<DeltaBatch?, any Error>?
         var onCancel: (@Sendable () -> Void)?
         /// The thread waits for room.
@@ -30,7 +30,7 @@ package final class RowChannel: Sendable {
     func send(_ batch: DeltaBatch) -> Bool {
         while true {
             let outcome: Bool? = state.withLock { state in
-                if state.isCancelled { return false }
+                if state.cancellation != nil { return false }
                 if let reader = state.reader {
                     state.reader = nil
                     reader.resume(returning: batch)
@@ -59,13 +59,14 @@ package final class RowChannel: Sendable {
         }
     }
 
-    var isCancelled: Bool { state.withLock { $0.isCancelled } }
+    /// Why nobody reads any more; nil while somebody does.
+    var cancellation: CancellationReason? { state.withLock { $0.cancellation } }
 
     /// How to wake the thread when it waits for something else than room.
     func onCancel(_ wakeUp: @escaping @Sendable () -> Void) {
         let isLate = state.withLock { state in
             state.onCancel = wakeUp
-            return state.isCancelled
+            return state.cancellation != nil
         }
         if isLate { wakeUp() }
     }
@@ -83,8 +84,8 @@ package final class RowChannel: Sendable {
                         }
                     } else if let failure = state.failure {
                         continuation.resume(throwing: failure)
-                    } else if state.isCancelled {
-                        continuation.resume(throwing: SQLError(.queryCanceled, "canceling statement due to user request"))
+                    } else if let reason = state.cancellation {
+                        continuation.resume(throwing: reason.error)
                     } else if state.isFinished {
                         continuation.resume(returning: nil)
                     } else {
@@ -103,11 +104,11 @@ package final class RowChannel: Sendable {
     }
 
     /// Nobody will read on; a waiting reader gets 57014.
-    package func cancel() {
+    package func cancel(_ reason: CancellationReason = .userRequest) {
         let wakeUp = state.withLock { state in
-            state.isCancelled = true
+            state.cancellation = state.cancellation ?? reason
             state.batches.removeAll()
-            state.reader?.resume(throwing: SQLError(.queryCanceled, "canceling statement due to user request"))
+            state.reader?.resume(throwing: reason.error)
             state.reader = nil
             if state.senderWaits {
                 state.senderWaits = false

@@ -88,15 +88,15 @@ extension Engine {
         }
         let wanted = targets
         let conductor = conductor
-        cancellation.onCancel { conductor.wake() }
+        cancellation.onCancel { _ in conductor.wake() }
         // Before the wake: the epoch that it opens may be published at once.
         let before = conductor.published.epoch
         conductor.wake()
         let reached = await conductor.wait { record in
             let going = wanted.filter { record.sourceFailures[$0.key] == nil }
-            return cancellation.isCancelled || record.epoch > before && record.hasReached(going)
+            return cancellation.reason != nil || record.epoch > before && record.hasReached(going)
         }
-        if cancellation.isCancelled { throw SQLError(.queryCanceled, "canceling statement due to user request") }
+        if let reason = cancellation.reason { throw reason.error }
         return sources.all.compactMap { source in
             reached.sourceFailures[source.id].map {
                 SQLError(SQLState("01000"), "source \"\(source.name)\" has stopped: \($0.message)", hint: "SHOW JOBS names the views that stand still.")

@@ -1,4 +1,5 @@
 package import MillBase
+import MillBinder
 import MillCatalog
 import MillColumnar
 package import MillSQL
@@ -12,52 +13,47 @@ extension Session {
         switch parsed.statement {
         case .createRelation(let statement):
             try await engine.create(statement, definition: parsed.text, session: context, &notices)
-            return .done(tag: statement.kind == .source ? "CREATE_SOURCE" : "CREATE_TABLE")
         case .createView(let statement):
             try await engine.create(statement, definition: parsed.text, session: context, &notices)
-            return .done(tag: statement.isMaterialized ? "CREATE_MATERIALIZED_VIEW" : "CREATE_VIEW")
         case .createNamespace(let statement):
             try await engine.createSchema(statement, session: context, &notices)
-            return .done(tag: statement.kind == .schema ? "CREATE_SCHEMA" : "CREATE_DATABASE")
         case .drop(let statement):
             try await engine.drop(statement, session: context, &notices)
-            return .done(tag: "DROP_" + statement.kind.rawValue.replacing(" ", with: "_"))
-        case .createSink(let statement): throw unsupported("CREATE SINK", at: statement.name.span.source)
-        case .createIndex(let statement): throw unsupported("CREATE INDEX", at: statement.table.span.source)
-        case .update(let statement): throw unsupported("UPDATE", at: statement.table.name.span.source)
-        case .delete(let statement): throw unsupported("DELETE", at: statement.table.name.span.source)
-        case .copy: throw unsupported("COPY", hint: "Use INSERT.")
-        case .cursor: throw unsupported("a cursor", hint: "Fetch in parts with the extended protocol's row limit.")
-        default: throw unsupported("this statement")
+        default:
+            let hint: String? =
+                switch parsed.statement {
+                case .copy: "Use INSERT."
+                case .cursor: "Fetch in parts with the extended protocol's row limit."
+                case .truncate: "DROP the table and create it again."
+                case .cancelJobs: "DROP the materialized view."
+                default: nil
+                }
+            throw SQLError(.featureNotSupported, "\(parsed.statement.command) is not supported", hint: hint, at: parsed.span)
         }
-    }
-
-    private func unsupported(_ what: String, hint: String? = nil, at span: SourceSpan? = nil) -> SQLError {
-        SQLError(.featureNotSupported, "\(what) is not supported", hint: hint, at: span)
+        return .done(tag: parsed.statement.command)
     }
 
     // MARK: PREPARE and EXECUTE
 
     func executePrepared(_ statement: PreparedStatement, span: SourceSpan) async throws(SQLError) -> Outcome {
         switch statement {
-        case .prepare(let name, _, let inner):
+        case .prepare(let name, let types, let inner):
             switch inner {
             case .query, .insert, .update, .delete: break
             // A prepared EXECUTE could run itself.
             default: throw SQLError(.syntaxError, "only SELECT, INSERT, UPDATE and DELETE can be prepared", at: name.span.source)
             }
-            let isNew = state.withLock { state in
-                guard state.prepared[name.name] == nil else { return false }
-                state.prepared[name.name] = inner
-                return true
-            }
-            guard isNew else {
+            guard state.withLock({ $0.prepared[name.name] }) == nil else {
                 throw SQLError(.duplicatePreparedStatement, "prepared statement \"\(name.name)\" already exists", at: name.span.source)
             }
+            let binder = Binder(catalog: await engine.reader, context: context.binderContext(.view))
+            var known: [SQLType?] = []
+            for type in types { known.append(try binder.type(of: type)) }
+            let prepared = try await prepare(ParsedStatement(statement: inner, span: span, text: ""), parameterTypes: known)
+            state.withLock { $0.prepared[name.name] = prepared }
             return .done(tag: "PREPARE")
         case .execute(let name, let arguments):
-            guard let inner = state.withLock({ $0.prepared[name.name] }) else { throw Self.unknownPrepared(name.name) }
-            let prepared = try await prepare(ParsedStatement(statement: inner, span: span, text: ""), parameterTypes: [])
+            guard let prepared = state.withLock({ $0.prepared[name.name] }) else { throw Self.unknownPrepared(name.name) }
             guard arguments.count == prepared.parameterTypes.count else {
                 throw SQLError(
                     .syntaxError, "wrong number of parameters for prepared statement \"\(name.name)\"",
@@ -73,7 +69,7 @@ extension Session {
                 return state.prepared.removeValue(forKey: name.name) != nil
             }
             guard existed else { throw Self.unknownPrepared(name?.name ?? "") }
-            return .done(tag: "DEALLOCATE")
+            return .done(tag: Statement.prepared(statement).command)
         }
     }
 

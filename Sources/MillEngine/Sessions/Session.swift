@@ -23,13 +23,19 @@ package final class Session: Sendable {
     struct State {
         var settings = SessionSettings()
         var transaction = TransactionState.none
+        /// What the open block leaves of the settings.
+        var blockSettings: BlockSettings?
+        /// Innermost last.
+        var savepoints: [Savepoint] = []
         /// Inserted rows that are not committed, by table, in order.
         var writes: [ObjectID: [DeltaBatch]] = [:]
         var messages: [Message] = []
         var cancellation = CancellationHook()
         /// Nothing runs any more.
         var isTerminated = false
-        var prepared: [String: Statement] = [:]
+        /// Cancels the running statement at its `statement_timeout`.
+        var timer: Task<Void, Never>?
+        var prepared: [String: Prepared] = [:]
     }
 
     /// What the client is told beside answers.
@@ -58,7 +64,11 @@ package final class Session: Sendable {
         }
     }
 
-    func notice(_ notice: SQLError) { state.withLock { $0.messages.append(.notice(notice)) } }
+    func notice(_ notice: SQLError) {
+        state.withLock { state in
+            if state.settings.shows(notice) { state.messages.append(.notice(notice)) }
+        }
+    }
 
     /// Ends what runs now with 57014.
     package func cancel() {
@@ -93,6 +103,11 @@ package final class Session: Sendable {
         package var parameterTypes: [SQLType]
         /// nil when it returns no rows.
         package var schema: Schema?
+
+        /// The client was told of the columns once; rows of others would be taken for something else.
+        fileprivate func requireSchema(_ current: Schema?) throws(SQLError) {
+            if current != schema { throw SQLError(.featureNotSupported, "cached plan must not change result type") }
+        }
     }
 
     /// A statement's answer.
@@ -122,8 +137,7 @@ package final class Session: Sendable {
             return Prepared(statement: statement, parameterTypes: try binder.parameterTypes(), schema: bound.returning?.schema)
         case .prepared(.execute(let name, _)):
             guard let inner = state.withLock({ $0.prepared[name.name] }) else { throw Self.unknownPrepared(name.name) }
-            let prepared = try await prepare(ParsedStatement(statement: inner, span: statement.span, text: statement.text), parameterTypes: [])
-            return Prepared(statement: statement, parameterTypes: [], schema: prepared.schema)
+            return Prepared(statement: statement, parameterTypes: [], schema: inner.schema)
         default:
             return Prepared(statement: statement, parameterTypes: [], schema: Self.schema(of: statement.statement))
         }
@@ -133,18 +147,20 @@ package final class Session: Sendable {
         SQLError(.invalidStatementName, "prepared statement \"\(name)\" does not exist")
     }
 
+    /// Plans a statement anew, as the catalog is now, and runs it.
     /// - Parameter parameters: of the prepared types, one each.
+    /// - Throws: 0A000 when its result has other columns by now than when it was prepared.
     package func execute(_ prepared: Prepared, parameters: [Scalar]) async throws(SQLError) -> Outcome {
         try refuseInFailedBlock(prepared.statement.statement)
-        let isTerminated = state.withLock { state in
-            state.cancellation = CancellationHook()
-            return state.isTerminated
-        }
-        if isTerminated { throw SQLError(.adminShutdown, "terminating connection due to administrator command") }
+        try refuseInReadOnlyTransaction(prepared.statement.statement)
+        try beginStatement()
         let values = zip(parameters, prepared.parameterTypes).map { BoundExpression.literal($0, $1) }
         switch prepared.statement.statement {
-        case .query(let query): return .rows(try await select(query, values), verb: "SELECT")
-        case .insert(let insert): return try await self.insert(insert, values)
+        case .query(let query):
+            let bound = try await bind(query, values)
+            try prepared.requireSchema(bound.schema)
+            return .rows(started(try await engine.queryRun(bound, session: context)), verb: "SELECT")
+        case .insert(let insert): return try await self.insert(insert, values, prepared)
         case .transaction(let statement): return try await transact(statement)
         case .set, .reset, .discard: return try setParameter(prepared.statement.statement)
         case .show, .describe: return try await show(prepared.statement.statement)
@@ -160,20 +176,27 @@ package final class Session: Sendable {
         }
     }
 
-    private func refuseInFailedBlock(_ statement: Statement) throws(SQLError) {
-        guard transaction == .failed else { return }
-        switch statement {
-        case .transaction(.commit), .transaction(.rollback), .transaction(.rollbackTo): return
-        default: throw SQLError(.inFailedSQLTransaction, "current transaction is aborted, commands ignored until end of transaction block")
+    /// What runs from here on can be cancelled, and is when it takes longer than `statement_timeout`.
+    private func beginStatement() throws(SQLError) {
+        let cancellation = CancellationHook()
+        let (isTerminated, timeout) = state.withLock { state in
+            state.timer?.cancel()
+            state.timer = nil
+            state.cancellation = cancellation
+            return (state.isTerminated, state.settings.duration("statement_timeout"))
         }
+        if isTerminated { throw SQLError(.adminShutdown, "terminating connection due to administrator command") }
+        guard let timeout else { return }
+        let clock = engine.environment.clock
+        let timer = Task {
+            // It throws when the statement has ended before.
+            guard (try? await clock.sleep(for: timeout)) != nil else { return }
+            cancellation.cancel(.statementTimeout)
+        }
+        state.withLock { $0.timer = timer }
     }
 
     // MARK: Queries
-
-    private func select(_ query: Query, _ values: [BoundExpression]) async throws(SQLError) -> RowChannel {
-        let run = try await engine.queryRun(try await bind(query, values), session: context)
-        return started(run)
-    }
 
     func bind(_ query: Query, _ values: [BoundExpression]) async throws(SQLError) -> BoundQuery {
         let context = context
@@ -191,13 +214,13 @@ package final class Session: Sendable {
     private func started(_ run: QueryRun) -> RowChannel {
         let channel = run.start()
         // A cancel may have come while the query was planned.
-        context.cancellation.onCancel { channel.cancel() }
+        context.cancellation.onCancel { channel.cancel($0) }
         return channel
     }
 
     // MARK: Writes
 
-    private func insert(_ statement: Insert, _ values: [BoundExpression]) async throws(SQLError) -> Outcome {
+    private func insert(_ statement: Insert, _ values: [BoundExpression], _ prepared: Prepared) async throws(SQLError) -> Outcome {
         let context = context
         let binder = Binder(
             catalog: await engine.reader,
@@ -205,6 +228,7 @@ package final class Session: Sendable {
                 .statement(now: engine.environment.clock.nowMicros), parameterTypes: values.map { $0.type }, parameterValues: values,
                 functions: await engine.catalogFunctions(context)))
         let bound = try binder.bind(insert: statement)
+        try prepared.requireSchema(bound.returning?.schema)
         let rows = try await engine.rows(of: bound, session: context)
         state.withLock { $0.writes[bound.table.id, default: []] += rows.batches }
         let verb = "INSERT 0"
@@ -217,57 +241,5 @@ package final class Session: Sendable {
         let project = plan.add(StreamNode(.project(returning.expressions), inputs: [scan], schema: returning.schema, properties: properties))
         _ = plan.add(StreamNode(.result, inputs: [project], schema: returning.schema, properties: properties))
         return .rows(started(QueryRun(plan: plan, visible: returning.schema.count, relations: [bound.table.id: rows.batches])), verb: verb)
-    }
-
-    /// Ends an implicit transaction: its writes become visible. Does nothing in a block.
-    package func settle() async throws(SQLError) {
-        let writes: [ObjectID: [DeltaBatch]] = state.withLock { state in
-            guard state.transaction == .none else { return [:] }
-            defer { state.writes = [:] }
-            return state.writes
-        }
-        if !writes.isEmpty { try await engine.commit(writes) }
-    }
-
-    /// A statement failed: an implicit transaction is rolled back, a block can only be rolled back.
-    package func statementFailed() {
-        state.withLock { state in
-            if state.transaction == .none { state.writes = [:] } else { state.transaction = .failed }
-        }
-    }
-
-    private func transact(_ statement: Transaction) async throws(SQLError) -> Outcome {
-        switch statement {
-        case .begin:
-            let wasOpen = state.withLock { state in
-                defer { state.transaction = .open }
-                return state.transaction == .open
-            }
-            if wasOpen { notice(SQLError(SQLState("25001"), "there is already a transaction in progress")) }
-            return .done(tag: "BEGIN")
-        case .commit(let andChain):
-            let (before, writes): (TransactionState, [ObjectID: [DeltaBatch]]) = state.withLock { state in
-                let result = (state.transaction, state.writes)
-                state.transaction = andChain ? .open : .none
-                state.writes = [:]
-                return result
-            }
-            if before == .none { notice(SQLError(.noActiveSQLTransaction, "there is no transaction in progress")) }
-            if before == .failed { return .done(tag: "ROLLBACK") }
-            if !writes.isEmpty { try await engine.commit(writes) }
-            return .done(tag: "COMMIT")
-        case .rollback(let andChain):
-            let before = state.withLock { state in
-                let before = state.transaction
-                state.transaction = andChain ? .open : .none
-                state.writes = [:]
-                return before
-            }
-            if before == .none { notice(SQLError(.noActiveSQLTransaction, "there is no transaction in progress")) }
-            return .done(tag: "ROLLBACK")
-        case .savepoint, .rollbackTo, .release:
-            throw SQLError(.featureNotSupported, "savepoints are not supported", hint: "Use a transaction block for each unit of work.")
-        case .set: return .done(tag: "SET")
-        }
     }
 }

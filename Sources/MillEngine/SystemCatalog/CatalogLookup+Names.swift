@@ -49,7 +49,7 @@ extension CatalogLookup {
     private func names(_ kind: RegisteredName) -> [(oid: Int32, name: String)] {
         switch kind {
         case .regclass:
-            context.catalog.objects.map { (SystemOID.of($0), regclass($0)) }
+            context.relations.map { (SystemOID.of($0), regclass($0)) }
                 + context.keyedTables.map { (SystemOID.index($0), regclass($0, name: $0.primaryKeyName)) }
         case .regtype: CatalogTypes.all.map { ($0.oid, $0.displayName) }
         case .regnamespace: context.catalog.schemas.map { (SystemOID.schema($0, in: context.catalog), SQLPrinter.quoted($0)) }
@@ -66,7 +66,7 @@ extension CatalogLookup {
         let schema = name.parts.count > 1 ? name.parts[name.parts.count - 2].name : nil
         switch kind {
         case .regclass:
-            if let object = context.catalog.object(schema: schema, name: own) { return SystemOID.of(object) }
+            if let object = EngineCatalog(catalog: context.catalog).object(schema: schema, name: own) { return SystemOID.of(object) }
             return context.keyedTables.first { $0.primaryKeyName == own && (schema ?? $0.schemaName) == $0.schemaName }.map(SystemOID.index)
         case .regnamespace: return context.catalog.schemaExists(own) ? SystemOID.schema(own, in: context.catalog) : nil
         case .regproc: return SystemFunction.all.first { $0.name == own }?.oid

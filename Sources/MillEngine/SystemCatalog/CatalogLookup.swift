@@ -93,7 +93,7 @@ final class CatalogLookup: CatalogFunctions {
         case "pg_get_function_result":
             return try chosen(key, SystemFunction.all.map { ($0.oid, CatalogTypes.format($0.result, modifier: nil)) })
         case "pg_table_is_visible":
-            let visible = context.catalog.objects.filter { Catalog.searchPath.contains($0.schemaName) }.map { Scalar.oid(SystemOID.of($0)) }
+            let visible = context.relations.filter { Catalog.searchPath.contains($0.schemaName) }.map { Scalar.oid(SystemOID.of($0)) }
             let indexes = context.keyedTables.filter { Catalog.searchPath.contains($0.schemaName) }.map { Scalar.oid(SystemOID.index($0)) }
             return .inList(key, visible + indexes, negated: false)
         default: return try chosen(key, SystemFunction.all.map { ($0.oid, $0.argumentsText) })

@@ -29,6 +29,17 @@ struct EngineCatalog: CatalogReader {
         return nil
     }
 
+    /// Every object, and after each what comes with it.
+    var objects: [CatalogObject] {
+        catalog.objects.flatMap { object in
+            switch object.kind {
+            case .source: [object, Self.rejects(of: object)]
+            case .materializedView: [object, Self.errors(of: object)]
+            case .table, .view, .sink, .system: [object]
+            }
+        }
+    }
+
     func schemaExists(_ name: String) -> Bool { catalog.schemaExists(name) }
 
     private static func rejects(of source: CatalogObject) -> CatalogObject {

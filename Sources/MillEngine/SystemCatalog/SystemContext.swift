@@ -19,6 +19,9 @@ package struct SystemContext: Sendable {
         self.backendID = backendID
     }
 
+    /// Everything that a statement can read, with `<source>_rejects` and `<view>_errors`.
+    var relations: [CatalogObject] { EngineCatalog(catalog: catalog).objects }
+
     /// What users created, oldest first.
     var userObjects: [CatalogObject] { catalog.objects.filter { $0.id >= Catalog.firstUserID } }
 

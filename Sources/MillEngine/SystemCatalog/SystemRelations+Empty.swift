@@ -53,6 +53,34 @@ extension SystemRelations {
         SystemRelation("pg_db_role_setting", id: 2964, "setdatabase oid, setrole oid, setconfig text"),
         SystemRelation(
             "pg_event_trigger", id: 3466, "oid oid, evtname name, evtevent name, evtowner oid, evtfoid oid, evtenabled char, evttags text"),
+        SystemRelation(
+            "pg_conversion", id: 2607,
+            "oid oid, conname name, connamespace oid, conowner oid, conforencoding int4, contoencoding int4, conproc oid, condefault bool"),
+        SystemRelation("pg_opfamily", id: 2753, "oid oid, opfmethod oid, opfname name, opfnamespace oid, opfowner oid"),
+        SystemRelation(
+            "pg_amop", id: 2602,
+            """
+            oid oid, amopfamily oid, amoplefttype oid, amoprighttype oid, amopstrategy int2, amoppurpose char, amopopr oid, amopmethod oid
+            amopsortfamily oid
+            """),
+        SystemRelation(
+            "pg_amproc", id: 2603, "oid oid, amprocfamily oid, amproclefttype oid, amprocrighttype oid, amprocnum int2, amproc oid"),
+        SystemRelation("pg_default_acl", id: 826, "oid oid, defaclrole oid, defaclnamespace oid, defaclobjtype char, defaclacl text"),
+        SystemRelation("pg_largeobject_metadata", id: 2995, "oid oid, lomowner oid, lomacl text"),
+        SystemRelation("pg_publication_namespace", id: 6237, "oid oid, pnpubid oid, pnnspid oid"),
+        SystemRelation(
+            "pg_subscription", id: 6100,
+            """
+            oid oid, subdbid oid, subname name, subowner oid, subenabled bool, subbinary bool, substream bool, subconninfo text
+            subslotname name, subsynccommit text, subpublications text
+            """),
+        SystemRelation("pg_ts_config", id: 3602, "oid oid, cfgname name, cfgnamespace oid, cfgowner oid, cfgparser oid"),
+        SystemRelation("pg_ts_dict", id: 3600, "oid oid, dictname name, dictnamespace oid, dictowner oid, dicttemplate oid, dictinitoption text"),
+        SystemRelation(
+            "pg_ts_parser", id: 3601,
+            "oid oid, prsname name, prsnamespace oid, prsstart oid, prstoken oid, prsend oid, prsheadline oid, prslextype oid"),
+        SystemRelation("pg_ts_template", id: 3764, "oid oid, tmplname name, tmplnamespace oid, tmplinit oid, tmpllexize oid"),
+        SystemRelation("pg_user_mappings", id: 12_035, "umid oid, srvid oid, srvname name, umuser oid, usename name, umoptions text"),
         SystemRelation("pg_user_mapping", id: 1418, "oid oid, umuser oid, umserver oid, umoptions text"),
         SystemRelation(
             "pg_aggregate", id: 2600, "aggfnoid oid, aggkind char, aggnumdirectargs int2, aggtransfn oid, aggfinalfn oid, aggtranstype oid"),

@@ -24,7 +24,7 @@ extension SystemRelations {
             is_insertable_into text, is_typed text, commit_action text
             """
         ) { context in
-            context.catalog.objects.compactMap { object in
+            context.relations.compactMap { object in
                 guard let type = tableType(object) else { return nil }
                 return [
                     .string(context.databaseName), .string(object.schemaName), .string(object.name), .string(type), .null, .null, .null,
@@ -46,7 +46,7 @@ extension SystemRelations {
             identity_minimum text, identity_cycle text, is_generated text, generation_expression text, is_updatable text
             """
         ) { context in
-            context.catalog.objects.flatMap { object -> [[Scalar]] in
+            context.relations.flatMap { object -> [[Scalar]] in
                 guard tableType(object) != nil else { return [] }
                 return object.shownColumns.enumerated().map { columnRow(object, $1, at: $0, context) }
             }

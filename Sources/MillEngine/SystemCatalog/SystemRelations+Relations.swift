@@ -16,7 +16,7 @@ extension SystemRelations {
             relminmxid int4, relacl text, reloptions text, relpartbound text
             """
         ) { context in
-            context.catalog.objects.compactMap { relationRow($0, context) } + context.keyedTables.map { indexRow($0, context) }
+            context.relations.compactMap { relationRow($0, context) } + context.keyedTables.map { indexRow($0, context) }
         },
         SystemRelation("pg_namespace", id: 2615, "oid oid, nspname name, nspowner oid, nspacl text") { context in
             context.catalog.schemas.map { name in
@@ -32,7 +32,7 @@ extension SystemRelations {
             attcollation oid, attacl text, attoptions text, attfdwoptions text, attmissingval text
             """
         ) { context in
-            context.catalog.objects.flatMap { object -> [[Scalar]] in
+            context.relations.flatMap { object -> [[Scalar]] in
                 guard relationKind(object) != nil else { return [] }
                 return object.shownColumns.enumerated().map { attributeRow(SystemOID.of(object), $1, at: $0) }
             }
@@ -89,7 +89,7 @@ extension SystemRelations {
             // Sizes are not kept: PostgreSQL's value for a relation that was never analysed.
             .int(0), .float(-1), .int(0), .oid(0), .bool(hasIndex), .bool(false), .string("p"), .string(kind), .int(Int64(columnCount)),
             .int(0),
-            .bool(hasRules), .bool(false), .bool(false), .bool(false), .bool(false), .bool(true), .string(kind == "r" ? "d" : "n"),
+            .bool(hasRules), .bool(false), .bool(false), .bool(false), .bool(false), .bool(true), .string(kind == "r" || kind == "m" ? "d" : "n"),
             .bool(false),
             .oid(0), .int(0), .int(0), .null, .null, .null,
         ]
@@ -101,7 +101,7 @@ extension SystemRelations {
         return [
             .oid(relation), .string(column.name), .oid(oid), .int(-1), .int(Int64(type?.length ?? -1)), .int(Int64(place + 1)), .int(0),
             .int(-1),
-            .int(Int64(CatalogTypes.modifier(of: column.type))), .bool(type?.isPassedByValue ?? false), .string("i"),
+            .int(column.lengthMax.map { Int64($0) + 4 } ?? Int64(CatalogTypes.modifier(of: column.type))), .bool(type?.isPassedByValue ?? false), .string("i"),
             .string(type?.length ?? -1 < 0 ? "x" : "p"), .string(""), .bool(!column.isNullable), .bool(column.defaultText != nil),
             .bool(false),
             .string(""), .string(""), .bool(false), .bool(true), .int(0), .oid(type?.category == "S" ? SystemOID.defaultCollation : 0),

@@ -50,8 +50,14 @@ extension SystemRelations {
                 ]
             }
         },
-        SystemRelation("pg_language", id: 2612, "oid oid, lanname name, lanowner oid, lanispl bool, lanpltrusted bool") { _ in
-            [[.oid(12), .string("internal"), .oid(SystemOID.owner), .bool(false), .bool(false)]]
+        SystemRelation(
+            "pg_language", id: 2612,
+            """
+            oid oid, lanname name, lanowner oid, lanispl bool, lanpltrusted bool, lanplcallfoid oid, laninline oid, lanvalidator oid
+            lanacl text
+            """
+        ) { _ in
+            [[.oid(12), .string("internal"), .oid(SystemOID.owner), .bool(false), .bool(false), .oid(0), .oid(0), .oid(0), .null]]
         },
     ]
 }

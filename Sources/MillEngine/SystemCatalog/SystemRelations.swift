@@ -4,7 +4,7 @@ package import MillColumnar
 
 /// A relation that the engine makes when it is read: its shape, and its rows as of now.
 package struct SystemRelation: Sendable {
-    package let object: CatalogObject
+    package private(set) var object: CatalogObject
     package let rows: @Sendable (SystemContext) -> [[Scalar]]
 
     package init(
@@ -26,7 +26,8 @@ package struct SystemRelation: Sendable {
             let words = column.split(separator: " ")
             return (String(words[0]), SystemRelation.type(words[1]))
         }
-        self.init(schema, name, id: id, columns, rows: rows)
+        self.init(schema, name, id: id, columns) { context in rows(context).map { $0 + [.oid(Int32(truncatingIfNeeded: id))] } }
+        object.columns.append(CatalogColumn("tableoid", .int32, isHidden: true))
     }
 
     private static func type(_ name: Substring) -> SQLType {

@@ -37,6 +37,7 @@ enum JSONKernels {
                 }
             }
         case "to_jsonb": return toJSON(types[0])
+        case "json_build_object", "jsonb_build_object": return buildObject(types)
         default: return nil
         }
     }
@@ -73,20 +74,49 @@ enum JSONKernels {
 
     private static func toJSON(_ type: SQLType) -> Kernel {
         { columns, count, frame in
-            let column = columns[0]
-            return Loops.text(columns, count, .jsonb, frame) { row, out in
-                switch type {
-                case .boolean: TextOutput.append(column.values(UInt8.self)[row] != 0 ? "true" : "false", to: &out)
-                case .jsonb: column.appendText(row: row, to: &out)
-                default:
-                    var text: [UInt8] = []
-                    column.appendText(row: row, to: &text)
-                    // Only what JSON can write as a number is one: not NaN, not an exponent's form.
-                    let isNumber = type.isNumber && text.allSatisfy { ($0 >= 48 && $0 <= 57) || $0 == 45 || $0 == 46 }
-                    if isNumber { out += text } else { text.withUnsafeBufferPointer { JSONCanonicalizer.appendString($0, to: &out) } }
-                }
+            Loops.text(columns, count, .jsonb, frame) { row, out in
+                append(columns[0], row, type, to: &out)
                 return true
             }
+        }
+    }
+
+    /// `key, value, key, value ...` as an object.
+    private static func buildObject(_ types: [SQLType]) -> Kernel {
+        { columns, count, frame in
+            Loops.text(columns, count, .jsonb, frame, strict: false) { row, out throws(SQLError) in
+                guard columns.count.isMultiple(of: 2) else {
+                    throw SQLError(.invalidParameterValue, "argument list must have even number of elements", hint: "Give a value for each key.")
+                }
+                var text = Array("{".utf8)
+                for place in stride(from: 0, to: columns.count, by: 2) {
+                    guard !columns[place].isNull(row) else {
+                        throw SQLError(.invalidParameterValue, "argument \(place + 1) cannot be null", hint: "Object keys should be text.")
+                    }
+                    if place > 0 { text.append(UInt8(ascii: ",")) }
+                    var key: [UInt8] = []
+                    columns[place].appendText(row: row, to: &key)
+                    key.withUnsafeBufferPointer { JSONCanonicalizer.appendString($0, to: &text) }
+                    text.append(UInt8(ascii: ":"))
+                    if columns[place + 1].isNull(row) { text += "null".utf8 } else { append(columns[place + 1], row, types[place + 1], to: &text) }
+                }
+                text.append(UInt8(ascii: "}"))
+                try text.withUnsafeBufferPointer { (bytes) throws(SQLError) in try JSONCanonicalizer.canonicalize(bytes, to: &out) }
+                return true
+            }
+        }
+    }
+
+    private static func append(_ column: Column, _ row: Int, _ type: SQLType, to out: inout [UInt8]) {
+        switch type {
+        case .boolean: TextOutput.append(column.values(UInt8.self)[row] != 0 ? "true" : "false", to: &out)
+        case .jsonb: column.appendText(row: row, to: &out)
+        default:
+            var text: [UInt8] = []
+            column.appendText(row: row, to: &text)
+            // Only what JSON can write as a number is one: not NaN, not an exponent's form.
+            let isNumber = type.isNumber && text.allSatisfy { ($0 >= 48 && $0 <= 57) || $0 == 45 || $0 == 46 }
+            if isNumber { out += text } else { text.withUnsafeBufferPointer { JSONCanonicalizer.appendString($0, to: &out) } }
         }
     }
 }

@@ -41,6 +41,19 @@ enum StringKernels {
         }
     }
 
+    /// PostgreSQL's escape form: zeros and bytes from 128 on in octal, backslashes doubled.
+    private static func appendEscaped(_ bytes: Bytes, to out: inout [UInt8]) {
+        for byte in bytes {
+            if byte == UInt8(ascii: "\\") {
+                out += [byte, byte]
+            } else if byte == 0 || byte >= 128 {
+                out += [UInt8(ascii: "\\"), 48 + (byte >> 6), 48 + ((byte >> 3) & 7), 48 + (byte & 7)]
+            } else {
+                out.append(byte)
+            }
+        }
+    }
+
     static func checkLength(_ count: Int) throws(SQLError) {
         // One row may not take the memory of the process: far below the largest value that can be stored.
         if count > 64 << 20 { throw SQLError(.programLimitExceeded, "requested length too large") }
@@ -337,9 +350,33 @@ enum StringKernels {
                         switch (name, format) {
                         case ("encode", "hex"): TextOutput.appendHex(bytes, to: &out)
                         case ("encode", "base64"): Base64.append(bytes, to: &out)
+                        case ("encode", "escape"): appendEscaped(bytes, to: &out)
                         case ("decode", "hex"): out += try TextInput.hex(bytes)
                         case ("decode", "base64"): try Base64.decode(bytes, to: &out)
+                        case ("decode", "escape"): out += try TextInput.escapedBytes(bytes)
                         default: throw SQLError(.invalidParameterValue, "unrecognized encoding: \"\(format)\"")
+                        }
+                    }
+                    return true
+                }
+            }
+        case "convert_from":
+            return { columns, count, frame in
+                Loops.text(columns, count, .varchar, frame) { row, out throws(SQLError) in
+                    let encoding = String(view(columns, 1, row))
+                    try view(columns, 0, row).withBytes { (bytes) throws(SQLError) in
+                        switch encoding.uppercased().filter({ $0.isLetter || $0.isNumber }) {
+                        case "UTF8", "UNICODE", "SQLASCII":
+                            guard !bytes.contains(0), String(validating: bytes, as: UTF8.self) != nil else {
+                                throw SQLError(.characterNotInRepertoire, "invalid byte sequence for encoding \"UTF8\"")
+                            }
+                            out += bytes
+                        case "LATIN1", "ISO88591":
+                            guard !bytes.contains(0) else {
+                                throw SQLError(.characterNotInRepertoire, "invalid byte sequence for encoding \"LATIN1\": 0x00")
+                            }
+                            for byte in bytes { out += String(UnicodeScalar(byte)).utf8 }
+                        default: throw SQLError(.invalidParameterValue, "invalid source encoding name \"\(encoding)\"")
                         }
                     }
                     return true

@@ -14,7 +14,7 @@ package struct EngineBackend: PgBackend {
         let session = Session(engine: engine, userName: startup.user, databaseName: startup.database)
         for setting in startup.settings {
             // As PostgreSQL does for unknown ones; but a driver's extra must not keep it out.
-            do throws(SQLError) { try session.change(setting.name.lowercased(), to: setting.value) } catch {
+            do throws(SQLError) { try session.start(with: setting.name.lowercased(), setting.value) } catch {
                 guard error.sqlState == .undefinedObject else { throw error }
             }
         }
@@ -37,6 +37,13 @@ private final class EngineSession: PgSession {
             case .open: .inBlock
             case .failed: .failed
             }
+        }
+    }
+
+    var idleLimit: PgIdleLimit? {
+        switch session.transaction {
+        case .none: session.duration("idle_session_timeout").map { .session($0) }
+        case .open, .failed: session.duration("idle_in_transaction_session_timeout").map { .transaction($0) }
         }
     }
 
@@ -81,7 +88,7 @@ private final class EngineSession: PgSession {
             case .notice(let notice):
                 .notice(
                     ErrorResponse(
-                        notice.sqlState.code.hasPrefix("25") ? .warning : .notice, notice.sqlState, notice.message, detail: notice.detail,
+                        notice.isWarning ? .warning : .notice, notice.sqlState, notice.message, detail: notice.detail,
                         hint: notice.hint))
             case .setting(let name, let value): .parameterChanged(name: name, value: value)
             }

@@ -77,6 +77,8 @@ extension Parser {
         if accept(.all) || accept(.parameters) { return .show(.allParameters(like: try parseLikeFilter())) }
         if isNext(.create) {
             advance()
+            let kinds: [Keyword] = [.materialized, .table, .source, .view, .sink, .index]
+            guard let keyword, kinds.contains(keyword) else { throw syntaxError(expecting: "MATERIALIZED VIEW, TABLE, SOURCE or VIEW") }
             let kind = try parseObjectKind()
             return .show(.create(kind, try parseObjectName()))
         }
