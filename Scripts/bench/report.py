@@ -40,7 +40,7 @@ class Report:
         loads = [run["load"] for run in self.document["runs"] if "load" in run] or [0]
         return (
             f"{self.document['date'][:10]}: {machine['cpu']}, {machine['cores']} cores, {machine['memory_bytes'] / 2**30:.0f} GiB, "
-            f"{machine['system']}, Linux {machine['kernel']}. {versions}.\n"
+            f"{machine['system']}, Linux {machine['kernel']}. Commit {self.document['commit']}: {versions}.\n"
             f"{settings['events']:,} events ({sum(stream['bytes'] for stream in measured.values()) / 1e6:,.0f} MB of JSON), medians of "
             f"{settings['runs']} run{'s' * (settings['runs'] > 1)}; Millrace with {settings['workers']} worker, the peers with "
             f"{settings['threads']} threads; load average {min(loads)} to {max(loads)}.")
