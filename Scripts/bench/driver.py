@@ -37,6 +37,13 @@ class Engine(abc.ABC):
         pass
 
 
+def summary(failure):
+    """One line that says what is wrong: of a Java stack trace, the innermost cause."""
+    text = str(failure) or type(failure).__name__
+    causes = [line.removeprefix("Caused by: ") for line in text.split("\n") if line.startswith("Caused by: ")]
+    return " ".join((causes[-1] if causes else text).split())[:400]
+
+
 def serve(engine):
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -63,6 +70,6 @@ def serve(engine):
                     reply(answer.finish())
             except Exception as failure:
                 traceback.print_exc()
-                reply({"error": " ".join(str(failure).split())[:400] or type(failure).__name__})
+                reply({"error": summary(failure)})
     finally:
         engine.close()

@@ -78,8 +78,8 @@ class Dialect:
             "q8": f"SELECT p.id, p.name, p.w FROM (SELECT id, name, {ten} AS w FROM person GROUP BY id, name, w) p JOIN "
             f"(SELECT seller, {ten} AS w FROM auction GROUP BY seller, w) a ON p.id = a.seller AND p.w = a.w",
             "q11": "SELECT bidder, count(*), min(date_time), max(date_time) + INTERVAL 10 SECOND FROM (SELECT bidder, date_time, "
-            "sum(opens) OVER (PARTITION BY bidder ORDER BY date_time ROWS UNBOUNDED PRECEDING) AS session FROM (SELECT bidder, date_time, "
-            f"{self.opens()} AS opens FROM bid)) GROUP BY bidder, session",
+            f"sum(opens) OVER (PARTITION BY bidder ORDER BY date_time) AS session FROM (SELECT bidder, date_time, {self.opens()} AS opens "
+            "FROM bid)) GROUP BY bidder, session",
         }
 
     def opens(self):

@@ -40,7 +40,7 @@ class Report:
         loads = [run["load"] for run in self.document["runs"] if "load" in run] or [0]
         return (
             f"{self.document['date'][:10]}: {machine['cpu']}, {machine['cores']} cores, {machine['memory_bytes'] / 2**30:.0f} GiB, "
-            f"{machine['system']}, Linux {machine['kernel']}. {versions}.\n"
+            f"{machine['system']}, Linux {machine['kernel']}. Commit {self.document['commit']}: {versions}.\n"
             f"{settings['events']:,} events ({sum(stream['bytes'] for stream in measured.values()) / 1e6:,.0f} MB of JSON), medians of "
             f"{settings['runs']} run{'s' * (settings['runs'] > 1)}; Millrace with {settings['workers']} worker, the peers with "
             f"{settings['threads']} threads; load average {min(loads)} to {max(loads)}.")
@@ -59,7 +59,8 @@ class Report:
                 cells.append(f"{ours / theirs:.1f}" if ours and theirs else "–")
             rows.append([query, *cells])
         means = [f"**{math.exp(statistics.fmean(map(math.log, values))):.1f}**" if values else "–" for values in ratios.values()]
-        rows.append(["geometric mean", *["" for _ in self.engines], *means])
+        if peers:
+            rows.append(["geometric mean", *["" for _ in self.engines], *means])
         return "Thousand events per CPU second:\n\n" + table(["query", *titles], rows)
 
     def rate_cell(self, engine, query):
@@ -117,8 +118,8 @@ def table(titles, rows):
 def failures(document):
     """What failed, what differs: lines for people."""
     lines = []
-    for kind, verb in ("runs", "measured"), ("answers", "asked for the answer of"):
-        lines += [f"{PEERS[r['engine']].title} failed when {verb} {r['query']}: {r['error']}" for r in document[kind] if "error" in r]
+    for kind, where in ("runs", "at"), ("answers", "at the answer of"):
+        lines += [f"{PEERS[r['engine']].title} failed {where} {r['query']}: {r['error']}" for r in document[kind] if "error" in r]
     for query in document["settings"]["queries"]:
         if len({(r["rows"], r["hash"]) for r in document["answers"] if r["query"] == query and "error" not in r}) > 1:
             lines.append(f"{query}: the answers differ")

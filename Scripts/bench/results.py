@@ -32,10 +32,10 @@ class Results:
         return cls(path, json.loads(pathlib.Path(path).read_text()))
 
     @classmethod
-    def begin(cls, path, settings):
+    def begin(cls, path, commit, settings):
         now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-        return cls(path, {"date": now, "machine": machine(), "settings": settings, "versions": {}, "absent": {}, "inputs": {},
-                          "runs": [], "answers": []})
+        return cls(path, {"date": now, "commit": commit, "machine": machine(), "settings": settings, "versions": {}, "absent": {},
+                          "inputs": {}, "runs": [], "answers": []})
 
     def save(self):
         self.path.parent.mkdir(parents=True, exist_ok=True)

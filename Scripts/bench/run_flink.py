@@ -1,8 +1,8 @@
 """Flink in STREAMING mode over the JSON files: a JobManager and one TaskManager for all queries: run_flink.py PARALLELISM SCRATCH MEMORY
 
 The settings are the ones that serve it best here: mini-batches, object reuse, hash map state, no checkpoints, a blackhole sink. The
-job's time is what the JobManager says between RUNNING and FINISHED; CPU and memory are the TaskManager's, which runs the query. Planning
-(in the client) and the JobManager come before or beside. Answers are compared at the end of the changelog that a file sink is given.
+job's time is what the JobManager says between RUNNING and FINISHED; CPU and memory are the TaskManager's, which runs the query. What the
+client, which plans, and the JobManager use is counted beside. Answers are compared at the end of the changelog that a file sink is given.
 """
 import decimal
 import json
@@ -99,6 +99,7 @@ rest.port: {self.port}
 state.backend.type: hashmap
 execution.checkpointing.dir: file://{self.scratch}/checkpoints
 restart-strategy.type: none
+slot.request.timeout: 30 s
 io.tmp.dirs: {self.scratch}/tmp
 """)
         os.environ.update(FLINK_CONF_DIR=str(conf), FLINK_HOME=str(HOME))
@@ -149,8 +150,8 @@ io.tmp.dirs: {self.scratch}/tmp
 
     def run(self, query):
         sink = TableDescriptor.for_connector("blackhole").build()
-        result = self.measured.sql_query(self.queries[query]).execute_insert(sink)
         cost = Cost(self.processes[1].pid)
+        result = self.measured.sql_query(self.queries[query]).execute_insert(sink)
         result.wait()
         found = cost.finish()
         job = self.ask(f"/jobs/{result.get_job_client().get_job_id()}")
