@@ -7,14 +7,11 @@ import MillSQL
 extension Binder {
     func bindCall(_ call: FunctionCall, _ scope: ExpressionContext, at span: SourceSpan) throws(SQLError) -> BoundExpression {
         let name = call.name.last.name
-        if call.over != nil {
-            throw unsupported(
-                "window function \(name)", hint: "Write it with GROUP BY, or with a join to a grouped subquery.", at: call.name.span.source)
-        }
         for argument in call.arguments where argument.name != nil {
             throw unsupported("a named argument", at: argument.value.span.source)
         }
         if call.isVariadic { throw unsupported("VARIADIC", at: span) }
+        if let window = call.over { return try bindWindowCall(call, over: window, scope, at: span) }
         if FunctionRegistry.isAggregate(name) { return try bindAggregate(call, scope, at: span) }
         if call.isDistinct || call.filter != nil || !call.orderBy.isEmpty || !call.withinGroup.isEmpty {
             let what = call.isDistinct ? "DISTINCT" : call.filter != nil ? "FILTER" : call.orderBy.isEmpty ? "WITHIN GROUP" : "ORDER BY"
@@ -31,8 +28,8 @@ extension Binder {
         case "coalesce": return try bindCoalesce(call.arguments.map(\.value), scope, at: span)
         case "nullif": return try bindNullIf(call.arguments.map(\.value), scope, at: span)
         default:
-            if Binder.windowFunctions.contains(name) {
-                throw SQLError(.windowingError, "window function \(name) requires an OVER clause", at: call.name.span.source)
+            if Binder.isWindowFunction(name) {
+                throw SQLError(.wrongObjectType, "window function \(name) requires an OVER clause", at: call.name.span.source)
             }
             return try bindFunction(name, call.arguments.map(\.value), scope, at: span, nameSpan: call.name.span.source)
         }
@@ -49,10 +46,6 @@ extension Binder {
             return try call(resolved, bound, spans: arguments.map(\.span.source), at: span)
         } catch { throw error.located(at: nameSpan ?? span) }
     }
-
-    private static let windowFunctions: Set<String> = [
-        "row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead", "first_value", "last_value", "nth_value",
-    ]
 
     private func undefined(_ name: String, at span: SourceSpan) -> SQLError {
         SQLError(

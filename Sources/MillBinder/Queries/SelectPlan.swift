@@ -4,7 +4,7 @@ import MillExpr
 import MillPlan
 import MillSQL
 
-/// The plan of one SELECT while it grows: joins for subqueries, filters, the grouping.
+/// The plan of one SELECT while it grows: joins for subqueries, filters, the grouping, window functions.
 ///
 /// Columns of FROM keep their numbers until `group`, because everything else is joined to the right of them. After
 /// `group` the plan's columns are the keys and the aggregates' results; expressions bound over FROM are rewritten.
@@ -14,6 +14,8 @@ final class SelectPlan {
     private(set) var plan: LogicalPlan
     /// The columns that pending subqueries became.
     private var attached: [Int: BoundExpression] = [:]
+    /// The columns that window functions' calls became.
+    private var windowColumns: [Int] = []
     /// Group keys, once grouped.
     private var keys: [BoundExpression]?
 
@@ -93,7 +95,53 @@ final class SelectPlan {
 
     /// An output expression over the present plan, subqueries joined.
     func output(_ expression: BoundExpression, mentions: [Int: ObjectName]) throws(SQLError) -> BoundExpression {
-        try attach(try regrouped(expression, mentions: mentions), mentions: mentions)
+        let value = try attach(try regrouped(expression, mentions: mentions), mentions: mentions)
+        return value.remapped { Placeholder.isWindow($0) ? windowColumns[$0 - Placeholder.windows] : $0 }
+    }
+
+    // MARK: Window functions
+
+    /// Adds the columns of the window functions that the context has collected, one ranking for each window.
+    func computeWindowCalls() throws(SQLError) {
+        windowColumns = Array(repeating: 0, count: context.windowCalls.count)
+        var windows: [PendingWindowCall.Window] = []
+        for call in context.windowCalls where !windows.contains(call.window) { windows.append(call.window) }
+        for window in windows {
+            let places = context.windowCalls.indices.filter { context.windowCalls[$0].window == window }
+            let mentions = context.windowCalls[places[0]].mentions
+            var expressions: [BoundExpression] = []
+            for expression in window.partition + window.order.map(\.expression) {
+                expressions.append(try output(expression, mentions: mentions))
+            }
+            let columns = appending(expressions)
+            let partition = columns.prefix(window.partition.count).reduce(into: [Int]()) { if !$0.contains($1) { $0.append($1) } }
+            let order = zip(columns.dropFirst(window.partition.count), window.order).map { column, key in
+                SortKey(column: column, descending: key.descending, nullsFirst: key.nullsFirst)
+            }
+            let functions = places.map { context.windowCalls[$0].function }
+            let width = plan.schema.count
+            plan = .rank(
+                LogicalRank(
+                    input: plan, window: Window(partition: partition, order: order), functions: functions, names: functions.map(\.rawValue))
+            )
+            for (offset, place) in places.enumerated() { windowColumns[place] = width + offset }
+        }
+    }
+
+    /// The columns of the plan that expressions are; those that are none yet are put behind the others.
+    private func appending(_ expressions: [BoundExpression]) -> [Int] {
+        let schema = plan.schema
+        var all = schema.indices.map { BoundExpression.column($0, schema[$0].type) }
+        let columns = expressions.map { expression in
+            if let known = all.firstIndex(of: expression) { return known }
+            all.append(expression)
+            return all.count - 1
+        }
+        if all.count > schema.count {
+            let names = schema.map(\.name) + (schema.count..<all.count).map { "window_\($0 - schema.count + 1)" }
+            plan = .project(LogicalProject(input: plan, expressions: all, names: names))
+        }
+        return columns
     }
 
     private func columnName(_ expression: BoundExpression) -> String? {
@@ -107,7 +155,7 @@ final class SelectPlan {
         guard let keys else { return expression }
         if let key = keys.firstIndex(of: expression) { return .column(key, expression.type) }
         if case .column(let index, let type) = expression {
-            if index >= Placeholder.subqueries || Placeholder.isOuter(index) { return expression }
+            if index >= Placeholder.subqueries || Placeholder.isOuter(index) || Placeholder.isWindow(index) { return expression }
             if index >= Placeholder.aggregates { return .column(keys.count + index - Placeholder.aggregates, type) }
             throw ungrouped(index, mentions: mentions)
         }

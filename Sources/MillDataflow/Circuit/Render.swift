@@ -72,8 +72,10 @@ package struct RenderedJob {
                 kind, left: job.plan[node.inputs[0]], right: job.plan[node.inputs[1]], leftKeys: leftKeys, rightKeys: rightKeys, residual: residual)
         case .union, .result: return PassOperator()
         case .blackhole: return BlackholeOperator()
-        case .topN(let order, let limit, let offset):
-            return TopNOperator(columns: node.schema.map(\.type), order: order, limit: limit, offset: offset)
+        case .rank(let window, let functions, let cut):
+            return RankOperator(
+                columns: input?.schema.map(\.type) ?? [], window: window, functions: functions, cut: cut,
+                isAppendOnly: input?.properties.appendOnly ?? false)
         case .materialize(let key): return MaterializeOperator(columns: node.schema.map(\.type), key: key)
         }
     }
