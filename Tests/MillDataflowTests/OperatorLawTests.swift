@@ -207,9 +207,9 @@ import Testing
 
     // MARK: Ranks
 
-    private static func rankCase(_ cut: (inout SeededGenerator) -> Cut?, appendOnly: Bool = false, using random: inout SeededGenerator)
-        -> LawCase
-    {
+    private static func rankCase(
+        _ cut: (inout SeededGenerator) -> Cut?, appendOnly: Bool = false, isNumbered: Bool = true, using random: inout SeededGenerator
+    ) -> LawCase {
         var law = LawCase()
         let types = randomTypes(1...4, using: &random)
         let table = law.addTable(types, appendOnly: appendOnly, using: &random)
@@ -221,8 +221,8 @@ import Testing
         let order = columns.prefix(random.number(0...2)).map {
             SortKey(column: $0, descending: random.oneIn(2), nullsFirst: random.oneIn(2))
         }
-        let functions = RankFunction.allCases.shuffled(using: &random).prefix(random.number(0...3))
         let cut = cut(&random)
+        let functions = isNumbered ? RankFunction.allCases.shuffled(using: &random).prefix(random.number(0...3)) : []
         let shown = cut == nil && functions.isEmpty ? [.rowNumber] : Array(functions)
         law.addView(builder.materialize(builder.rank(rows, Window(partition: Array(partition), order: order), shown, cut)))
         return law
@@ -244,6 +244,10 @@ import Testing
 
     @Test func cutsForgetWhatAppendOnlyInputPushesOut() {
         LawRun.forAll { random in Self.rankCase(Self.cut, appendOnly: true, using: &random) }
+    }
+
+    @Test func firstRowsOfAppendOnlyInputAreKeptAlone() {
+        LawRun.forAll { random in Self.rankCase({ _ in Cut(limit: 1) }, appendOnly: true, isNumbered: false, using: &random) }
     }
 
     @Test func oneLargePartitionIsRankedAcrossBatches() {

@@ -73,9 +73,10 @@ package struct RenderedJob {
         case .union, .result: return PassOperator()
         case .blackhole: return BlackholeOperator()
         case .rank(let window, let functions, let cut):
-            return RankOperator(
-                columns: input?.schema.map(\.type) ?? [], window: window, functions: functions, cut: cut,
-                isAppendOnly: input?.properties.appendOnly ?? false)
+            let columns = input?.schema.map(\.type) ?? []
+            let isAppendOnly = input?.properties.appendOnly ?? false
+            if isAppendOnly, functions.isEmpty, cut == Cut(limit: 1) { return FirstRowOperator(columns: columns, window: window) }
+            return RankOperator(columns: columns, window: window, functions: functions, cut: cut, isAppendOnly: isAppendOnly)
         case .materialize(let key): return MaterializeOperator(columns: node.schema.map(\.type), key: key)
         }
     }

@@ -26,7 +26,7 @@ package final class RankOperator: Operator {
     /// Whether rows behind the cut leave the state.
     let forgets: Bool
     private let keys: RankKeys
-
+    /// Without an index: a row is found by its key.
     let rows: StateTable
     /// Key -> `RankPlace`.
     let ordered: OrderedTable
@@ -36,11 +36,13 @@ package final class RankOperator: Operator {
     private var notedKeys = KeyBuffer()
     /// nil while rows come in.
     var walk: RankWalk?
-    private var key = KeyBuffer()
+    /// Rows that are gone when this epoch is over, and their keys.
+    private var leavers: [RankLeaver] = []
+    private var leavingKeys = KeyBuffer()
 
     private let numbers = UnsafeMutablePointer<RowNumber>.allocate(capacity: Limits.batchRowsMax)
+    /// Rows without an index have no hash but one that says that they live.
     private let hashes = UnsafeMutablePointer<UInt64>.allocate(capacity: Limits.batchRowsMax)
-    private var inserted = Selection(capacity: Limits.batchRowsMax)
 
     /// - Parameter isAppendOnly: the input never takes a row back.
     package init(columns: [SQLType], window: Window, functions: [RankFunction], cut: Cut?, isAppendOnly: Bool) {
@@ -48,8 +50,9 @@ package final class RankOperator: Operator {
         self.cut = cut
         forgets = isAppendOnly && cut?.limit != nil
         keys = RankKeys(columns: columns, window: window)
-        rows = StateTable(columns: columns, payloadBytes: MemoryLayout<RankState>.size, equality: .representation)
+        rows = StateTable(columns: columns, payloadBytes: MemoryLayout<RankState>.size, indexed: false)
         ordered = OrderedTable(payloadBytes: MemoryLayout<RankPlace>.size)
+        hashes.initialize(repeating: 1, count: Limits.batchRowsMax)
     }
 
     deinit {
@@ -57,8 +60,11 @@ package final class RankOperator: Operator {
         hashes.deallocate()
     }
 
-    func state(_ row: RowNumber) -> UnsafeMutablePointer<RankState> { rows.payload(row).assumingMemoryBound(to: RankState.self) }
+    @inline(__always) func state(_ row: RowNumber) -> UnsafeMutablePointer<RankState> {
+        rows.payload(row).assumingMemoryBound(to: RankState.self)
+    }
 
+    /// Valid until the next row comes in.
     func notedKey(_ note: RankNote) -> UnsafeRawBufferPointer { notedKeys.slice(note.start, note.end) }
 
     // MARK: Input
@@ -74,33 +80,39 @@ package final class RankOperator: Operator {
     }
 
     private func add(_ batch: DeltaBatch) {
-        RowHash.hash(batch.columns, count: batch.count, into: hashes)
-        rows.findOrInsert(batch.columns, hashes: hashes, count: batch.count, rows: numbers, inserted: &inserted)
-        for row in 0..<batch.count {
-            let state = state(numbers[row])
-            if !state.pointee.isNoted {
-                state.pointee.isNoted = true
-                let ends = keys.encode(batch.columns, row: row, into: &key)
-                // Between epochs a row that is there has a weight.
-                if state.pointee.weight == 0 {
-                    let place = RankPlace(row: numbers[row], orderEnd: UInt32(truncatingIfNeeded: ends.order))
-                    ordered.findOrInsert(key.bytes).payload.storeBytes(of: place, as: RankPlace.self)
-                }
-                let start = notedKeys.count
-                notedKeys.append(key.bytes)
-                noted.append(RankNote(row: numbers[row], start: start, end: notedKeys.count, partitionCount: ends.partition))
+        // Most rows are new; the others give their places back below.
+        rows.append(batch.columns, hashes: hashes, count: batch.count, rows: numbers)
+        let lanes = keys.lanes(batch.columns)
+        var key = KeyBuffer()
+        for index in 0..<batch.count {
+            let ends = lanes.encode(index, into: &key)
+            let (payload, isNew) = ordered.findOrInsert(key.bytes)
+            var row = numbers[index]
+            if isNew {
+                payload.storeBytes(of: RankPlace(row: row, orderEnd: UInt32(truncatingIfNeeded: ends.order)), as: RankPlace.self)
+            } else {
+                rows.remove(row)
+                row = payload.load(as: RankPlace.self).row
             }
-            state.pointee.weight &+= batch.weight(row)
+            let state = state(row)
+            state.pointee.weight &+= batch.weight(index)
+            guard !state.pointee.isNoted else { continue }
+            state.pointee.isNoted = true
+            let start = notedKeys.count
+            notedKeys.append(key.bytes)
+            noted.append(RankNote(row: row, head: key.head(from: 0), start: start, end: notedKeys.count, partitionEnd: ends.partition))
         }
     }
 
     /// The batch without rows that would stand behind the cut: the row before them has the last number already.
     private func withoutHopeless(_ batch: DeltaBatch) -> DeltaBatch {
         let last = cut?.last ?? .max
+        let lanes = keys.lanes(batch.columns)
+        var key = KeyBuffer()
         var kept = Selection(capacity: batch.count)
         for row in 0..<batch.count {
-            let partitionCount = keys.encodeOrder(batch.columns, row: row, into: &key)
-            let before = predecessor(of: key.bytes, partitionCount: partitionCount).map { state($0.place.row).pointee.numbers }
+            let partitionEnd = lanes.encodeOrder(row, into: &key)
+            let before = predecessor(of: key.bytes, partitionEnd: partitionEnd).map { state($0.place.row).pointee.numbers }
             if let before, before.weight > 0, before.end > last { continue }
             kept.rows[kept.count] = UInt32(truncatingIfNeeded: row)
             kept.count += 1
@@ -108,10 +120,10 @@ package final class RankOperator: Operator {
         return kept.count == batch.count ? batch : batch.gather(kept.rows, count: kept.count)
     }
 
-    /// The row before a key in its partition.
-    func predecessor(of key: UnsafeRawBufferPointer, partitionCount: Int) -> (key: UnsafeRawBufferPointer, place: RankPlace)? {
+    /// The row before a key in its partition; its key is valid until the next row comes in.
+    func predecessor(of key: UnsafeRawBufferPointer, partitionEnd: Int) -> (key: UnsafeRawBufferPointer, place: RankPlace)? {
         var found: (UnsafeRawBufferPointer, RankPlace)?
-        ordered.scan(from: UnsafeRawBufferPointer(rebasing: key[..<partitionCount]), to: key, descending: true) { key, payload in
+        ordered.scan(from: UnsafeRawBufferPointer(rebasing: key[..<partitionEnd]), to: key, descending: true) { key, payload in
             found = (key, payload.load(as: RankPlace.self))
             return false
         }
@@ -121,7 +133,7 @@ package final class RankOperator: Operator {
     // MARK: Epoch's end
 
     package func closeEpoch(errors: OperatorErrors) {
-        noted.sort { KeyHead.compare(notedKey($0), notedKey($1)) < 0 }
+        noted.sort { $0.head != $1.head ? $0.head < $1.head : KeyHead.compare(notedKey($0), notedKey($1)) < 0 }
         walk = RankWalk()
     }
 
@@ -132,14 +144,22 @@ package final class RankOperator: Operator {
         return nil
     }
 
+    func leave(_ row: RowNumber, _ key: UnsafeRawBufferPointer) {
+        let start = leavingKeys.count
+        leavingKeys.append(key)
+        leavers.append(RankLeaver(row: row, start: start, end: leavingKeys.count))
+    }
+
     private func finishEpoch() {
         for note in noted { state(note.row).pointee.isNoted = false }
-        for (key, row) in walk?.leaving ?? [] {
-            _ = key.withUnsafeBytes { ordered.remove($0) }
-            rows.remove(row)
+        for leaver in leavers {
+            _ = ordered.remove(leavingKeys.slice(leaver.start, leaver.end))
+            rows.remove(leaver.row)
         }
         noted.removeAll(keepingCapacity: true)
         notedKeys.removeAll()
+        leavers.removeAll(keepingCapacity: true)
+        leavingKeys.removeAll()
         walk = nil
         rows.compactHeapIfWorthwhile()
     }

@@ -49,50 +49,17 @@ struct RankPlace {
 /// A row that came, and where its key is among those noted.
 struct RankNote {
     var row: RowNumber
+    /// The key's first bytes: keys whose heads differ are in the heads' order.
+    var head: (UInt64, UInt64)
     var start: Int
     var end: Int
-    /// Bytes of the partition at the key's start.
-    var partitionCount: Int
+    /// Where the partition ends in the key.
+    var partitionEnd: Int
 }
 
-/// Makes the keys that order rows: the partition, the order key, every other column, then what tells representations of one value
-/// apart, so that no two rows share a key.
-struct RankKeys {
-    private let partition: [Int]
-    private let partitionEncoder: KeyEncoder
-    private let order: [Int]
-    private let orderEncoder: KeyEncoder
-    private let rest: [Int]
-    private let restEncoder: KeyEncoder
-    /// All columns, those of the order first.
-    private let all: [Int]
-
-    init(columns: [SQLType], window: Window) {
-        partition = window.partition
-        partitionEncoder = KeyEncoder(order: partition.map { KeyOrder(columns[$0]) })
-        order = window.order.map(\.column)
-        orderEncoder = KeyEncoder(
-            order: window.order.map { KeyOrder(columns[$0.column], descending: $0.descending, nullsFirst: $0.nullsFirst) })
-        rest = columns.indices.filter { !window.columnsUsed.contains($0) }
-        restEncoder = KeyEncoder(order: rest.map { KeyOrder(columns[$0]) })
-        all = order + columns.indices.filter { !window.order.map(\.column).contains($0) }
-    }
-
-    /// Writes a row's key; gives where its partition and its order key end.
-    func encode(_ columns: [Column], row: Int, into key: inout KeyBuffer) -> (partition: Int, order: Int) {
-        let partitionEnd = encodeOrder(columns, row: row, into: &key)
-        let orderEnd = key.count
-        restEncoder.encode(rest.map { columns[$0] }, row: row, into: &key)
-        for column in all { columns[column].appendRepresentation(row: row, to: &key) }
-        return (partitionEnd, orderEnd)
-    }
-
-    /// Writes the partition and the order key only; gives where the partition ends.
-    func encodeOrder(_ columns: [Column], row: Int, into key: inout KeyBuffer) -> Int {
-        key.removeAll()
-        partitionEncoder.encode(partition.map { columns[$0] }, row: row, into: &key)
-        let partitionEnd = key.count
-        orderEncoder.encode(order.map { columns[$0] }, row: row, into: &key)
-        return partitionEnd
-    }
+/// A row to forget when the epoch is over, by its key.
+struct RankLeaver {
+    var row: RowNumber
+    var start: Int
+    var end: Int
 }

@@ -4,18 +4,18 @@ import MillPlan
 import MillState
 
 /// How far the output of an epoch is: which noted rows have had their numbers, and what waits to go out.
+///
+/// Keys are those of the operator's tables, which stay as they are until all is out.
 struct RankWalk {
     /// The first noted row that no walk has met.
     var next = 0
-    /// The key to go on at; empty when the next walk begins at a noted row.
-    var position: [UInt8] = []
-    /// The partition walked through, as its first bytes of every key.
-    var partition: [UInt8] = []
+    /// The key to go on at; nil when the next walk begins at a noted row.
+    var position: UnsafeRawBufferPointer?
+    /// The partition walked through, as the first bytes of its keys.
+    var partition = UnsafeRawBufferPointer(start: nil, count: 0)
     /// The last row's numbers, with its partition and order key.
     var before = RankNumbers()
-    var beforeOrder: [UInt8] = []
-    /// Rows that leave the state when the epoch is over, by their keys.
-    var leaving: [([UInt8], RowNumber)] = []
+    var beforeOrder = UnsafeRawBufferPointer(start: nil, count: 0)
 
     var changes: [RankChange] = []
     /// Rows that the changes are.
@@ -37,52 +37,46 @@ extension RankOperator {
         // The operator's copy is let go, so that arrays are changed in place.
         self.walk = nil
         defer { self.walk = walk }
-        while walk.rowCount == 0 {
-            if walk.position.isEmpty {
-                guard walk.next < noted.count else { return nil }
-                begin(&walk)
+        while walk.rowCount < Limits.batchRowsMax {
+            if let position = walk.position {
+                goOn(&walk, from: position)
             } else {
-                goOn(&walk)
+                guard walk.next < noted.count else { break }
+                begin(&walk, at: noted[walk.next])
             }
         }
-        return batch(&walk)
+        return walk.rowCount == 0 ? nil : batch(&walk)
     }
 
-    /// Begins a walk at the next noted row, unless it stands behind the cut and so before no row with numbers.
-    private func begin(_ walk: inout RankWalk) {
-        let note = noted[walk.next]
+    /// Begins a walk at a noted row, unless it stands behind the cut and so before no row with numbers.
+    private func begin(_ walk: inout RankWalk, at note: RankNote) {
         let key = notedKey(note)
         walk.before = RankNumbers()
-        walk.beforeOrder.removeAll(keepingCapacity: true)
-        if let before = predecessor(of: key, partitionCount: note.partitionCount) {
+        if let before = predecessor(of: key, partitionEnd: note.partitionEnd) {
             walk.before = state(before.place.row).pointee.numbers
             guard walk.before.weight > 0 else {
                 walk.next += 1
-                if forgets || state(note.row).pointee.weight == 0 { walk.leaving.append((Array(key), note.row)) }
+                if forgets || state(note.row).pointee.weight == 0 { leave(note.row, key) }
                 return
             }
-            walk.beforeOrder.append(contentsOf: before.key[..<Int(before.place.orderEnd)])
+            walk.beforeOrder = UnsafeRawBufferPointer(rebasing: before.key[..<Int(before.place.orderEnd)])
         }
-        walk.partition.removeAll(keepingCapacity: true)
-        walk.partition.append(contentsOf: key[..<note.partitionCount])
-        walk.position.removeAll(keepingCapacity: true)
-        walk.position.append(contentsOf: key)
+        walk.partition = UnsafeRawBufferPointer(rebasing: key[..<note.partitionEnd])
+        walk.position = key
     }
 
-    /// Numbers rows from the walk's position on, until it ends or there is a batch of changes.
-    private func goOn(_ walk: inout RankWalk) {
-        let start = walk.position
-        walk.position.removeAll(keepingCapacity: true)
-        start.withUnsafeBytes { start in
-            ordered.scan(from: start) { key, payload in
-                let isInside = walk.partition.withUnsafeBytes { KeyHead.commonPrefix(key, $0, max: $0.count) == $0.count }
-                guard isInside else { return false }
-                guard walk.rowCount < Limits.batchRowsMax else {
-                    walk.position.append(contentsOf: key)
-                    return false
-                }
-                return visit(key, payload.load(as: RankPlace.self), &walk)
+    /// Numbers rows from a key on, until the walk ends or there is a batch of changes.
+    private func goOn(_ walk: inout RankWalk, from position: UnsafeRawBufferPointer) {
+        walk.position = nil
+        let partition = walk.partition
+        ordered.scan(from: position) { key, payload in
+            guard key.count >= partition.count, KeyHead.compare(UnsafeRawBufferPointer(rebasing: key[..<partition.count]), partition) == 0
+            else { return false }
+            guard walk.rowCount < Limits.batchRowsMax else {
+                walk.position = key
+                return false
             }
+            return visit(key, payload.load(as: RankPlace.self), &walk)
         }
     }
 
@@ -95,19 +89,16 @@ extension RankOperator {
         var new = RankNumbers()
         if state.pointee.weight > 0 {
             let order = UnsafeRawBufferPointer(rebasing: key[..<Int(place.orderEnd)])
-            let isPeer = walk.before.weight > 0 && walk.beforeOrder.withUnsafeBytes { KeyHead.compare($0, order) == 0 }
+            let isPeer = walk.before.weight > 0 && KeyHead.compare(walk.beforeOrder, order) == 0
             walk.before = walk.before.following(weight: state.pointee.weight, isPeer: isPeer)
-            if !isPeer {
-                walk.beforeOrder.removeAll(keepingCapacity: true)
-                walk.beforeOrder.append(contentsOf: order)
-            }
+            walk.beforeOrder = order
             if cut.map({ walk.before[$0.function] <= $0.last }) ?? true { new = walk.before }
         }
         if old != new {
             state.pointee.numbers = new
             give(place.row, old, new, &walk)
         }
-        if new.weight == 0, forgets || state.pointee.weight == 0 { walk.leaving.append((Array(key), place.row)) }
+        if new.weight == 0, forgets || state.pointee.weight == 0 { leave(place.row, key) }
         return isNoted || old != new
     }
 
