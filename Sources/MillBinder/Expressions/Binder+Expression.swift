@@ -31,7 +31,8 @@ extension Binder {
         case .tryCast: throw unsupported("TRY_CAST", at: span)
         case .row: throw unsupported("a row as a value", at: span)
         case .arrayQuery(let query): return try bindArrayQuery(query, scope, at: span)
-        case .array, .element, .slice: throw unsupported("an array as a value", at: span)
+        case .element(let operand, let index): return try bindElement(of: operand, at: index, scope, at: span)
+        case .array, .slice: throw unsupported("an array as a value", at: span)
         case .map: throw unsupported("a map as a value", at: span)
         case .field: throw unsupported("a field of a struct", at: span)
         case .defaultValue: throw SQLError(.syntaxError, "DEFAULT is not allowed in this context", at: span)
@@ -129,6 +130,14 @@ extension Binder {
         if let value = try bindCatalogCast(operand, to: name, scope, at: span) { return value }
         let target = try type(of: name)
         return try coerce(try bind(operand, scope), to: target, .explicit, at: operand.span.source)
+    }
+
+    /// `(regexp_match(text, pattern))[n]`: arrays are no values yet, but this one's elements are.
+    private func bindElement(
+        of operand: Expression, at index: Expression, _ scope: ExpressionContext, at span: SourceSpan
+    ) throws(SQLError) -> BoundExpression {
+        guard case .call(let call) = operand.kind, call.name.last.name == "regexp_match" else { throw unsupported("an array as a value", at: span) }
+        return try bindFunction("regexp_match_group", call.arguments.map(\.value) + [index], scope, at: span, nameSpan: call.name.span.source)
     }
 
     // MARK: Branches
