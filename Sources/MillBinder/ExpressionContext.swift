@@ -68,7 +68,20 @@ struct PendingWindowCall {
         var order: [Key]
     }
 
-    var function: RankFunction
+    enum Function: Equatable {
+        case rank(RankFunction)
+        /// Over the whole partition.
+        case aggregate(AggregateCall)
+
+        var type: SQLType {
+            switch self {
+            case .rank: .int64
+            case .aggregate(let call): call.type
+            }
+        }
+    }
+
+    var function: Function
     var window: Window
     /// The columns read, for the error about GROUP BY.
     var mentions: [Int: ObjectName]
@@ -106,6 +119,8 @@ final class ExpressionContext {
     var isInsideAggregate = false
     /// Set while PARTITION BY and ORDER BY of a window are bound.
     var isInsideWindow = false
+    /// Set while the arguments of a window function are bound.
+    var isInsideWindowCall = false
 
     init(scope: Scope, outer: Scope?, clause: Clause) {
         self.scope = scope
@@ -124,7 +139,7 @@ final class ExpressionContext {
     func add(_ call: PendingWindowCall) -> BoundExpression {
         let index = windowCalls.firstIndex { $0.function == call.function && $0.window == call.window } ?? windowCalls.count
         if index == windowCalls.count { windowCalls.append(call) }
-        return .column(Placeholder.windows + index, .int64)
+        return .column(Placeholder.windows + index, call.function.type)
     }
 
     func add(_ subquery: PendingSubquery) -> BoundExpression {

@@ -44,7 +44,9 @@ struct BinderFailure: Sendable, CustomTestStringConvertible {
         BinderFailure("SELECT a FROM t WHERE b", "42804", "argument of WHERE must be type boolean, not type integer", at: "b"),
         BinderFailure("SELECT a FROM t WHERE b AND true", "42804", "argument of AND must be type boolean, not type integer", at: "b"),
         BinderFailure("SELECT CASE WHEN true THEN 1 ELSE current_date END", "42804", "CASE types integer and date cannot be matched", at: "current_date"),
-        BinderFailure("SELECT sum(a) OVER (ORDER BY a) FROM t", "0A000", "window function sum is not supported", at: "sum"),
+        BinderFailure("SELECT sum(a) OVER (ORDER BY a) FROM t", "0A000", "sum over a part of its partition is not supported", at: "sum"),
+        BinderFailure("SELECT lag(a) OVER (ORDER BY a) FROM t", "0A000", "window function lag is not supported", at: "lag"),
+        BinderFailure("SELECT sum(rank() OVER ()) OVER () FROM t", "42P20", "window function calls cannot be nested", at: "rank"),
         BinderFailure("SELECT * FROM t WHERE a = DEFAULT", "42601", "", at: ""),
     ]
 

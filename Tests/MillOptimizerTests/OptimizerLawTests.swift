@@ -26,6 +26,7 @@ import Testing
         "SELECT * FROM (SELECT a, b, dense_rank() OVER (PARTITION BY b ORDER BY a) AS n, rank() OVER (PARTITION BY b ORDER BY a) AS r FROM t) q WHERE n = 2 AND r > 1",
         "SELECT * FROM (SELECT a, rank() OVER (PARTITION BY b ORDER BY a) AS n FROM t) q WHERE n > 1",
         "SELECT a, n FROM (SELECT a, b, rank() OVER (PARTITION BY a ORDER BY b) AS n FROM t) q WHERE n < 0 OR b = 1",
+        "SELECT a, sum(b) OVER (PARTITION BY a) AS s, count(*) OVER () AS n FROM t WHERE b > 0",
         "SELECT b, sum(a) AS s, rank() OVER (ORDER BY sum(a) DESC) AS n FROM t GROUP BY b",
         "SELECT a, (SELECT d FROM u WHERE u.a = t.a ORDER BY d DESC LIMIT 1) FROM t",
         "SELECT DISTINCT b FROM (SELECT DISTINCT a, b FROM t) q",

@@ -61,22 +61,29 @@ extension Binder {
         guard scope.clause.allowsAggregates else {
             throw SQLError(.groupingError, "aggregate functions are not allowed in \(scope.clause.rawValue)", at: span)
         }
+        scope.isInsideAggregate = true
+        defer { scope.isInsideAggregate = false }
+        // What an aggregate reads need not be grouped: its mentions are nobody's business outside.
+        let mentions = scope.mentions
+        let bound = try aggregateCall(call, scope, at: span)
+        scope.mentions = mentions
+        return scope.add(bound)
+    }
+
+    /// An aggregate with its argument and its filter, whether over a group or over a window.
+    func aggregateCall(_ call: FunctionCall, _ scope: ExpressionContext, at span: SourceSpan) throws(SQLError) -> AggregateCall {
+        let name = call.name.last.name
         if !call.orderBy.isEmpty || !call.withinGroup.isEmpty { throw unsupported("ORDER BY in aggregate \(name)", at: span) }
         if call.arguments.isEmpty, call.syntax != .star {
             if name == "count" { throw SQLError(.wrongObjectType, "count(*) must be used to call a parameterless aggregate function", at: span) }
             throw undefined("\(name)()", at: call.name.span.source)
         }
-        scope.isInsideAggregate = true
-        defer { scope.isInsideAggregate = false }
-        // What an aggregate reads need not be grouped: its mentions are nobody's business outside.
-        let mentions = scope.mentions
         var arguments: [BoundExpression] = []
         for argument in call.arguments { arguments.append(try bind(argument.value, scope)) }
         let filter: BoundExpression? =
             if let condition = call.filter {
                 try requireBoolean(try bind(condition, scope), in: "FILTER", at: condition.span.source)
             } else { nil }
-        scope.mentions = mentions
         do {
             let resolved = try FunctionRegistry.resolveAggregate(name, arguments: arguments.map(\.type), distinct: call.isDistinct)
             var argument = arguments.first
@@ -85,7 +92,7 @@ extension Binder {
             }
             // MIN, MAX and the boolean ones see the same values once or often: without DISTINCT they need no set of them.
             let isDistinct = call.isDistinct && ![.min, .max, .boolAnd, .boolOr].contains(resolved.function)
-            return scope.add(AggregateCall(resolved.function, argument: argument, distinct: isDistinct, filter: filter, type: resolved.type))
+            return AggregateCall(resolved.function, argument: argument, distinct: isDistinct, filter: filter, type: resolved.type)
         } catch { throw error.located(at: span) }
     }
 

@@ -29,24 +29,47 @@ extension Binder {
             throw SQLError(.featureNotSupported, "aggregate ORDER BY is not implemented for window functions", at: nameSpan)
         }
         if !call.withinGroup.isEmpty { throw SQLError(.wrongObjectType, "window function \(name) cannot have WITHIN GROUP", at: nameSpan) }
-        guard let function = RankFunction(rawValue: name) else {
-            throw unsupported(
-                "window function \(name)", hint: "Write it with GROUP BY, or with a join to a grouped subquery.", at: nameSpan)
-        }
-        if call.filter != nil {
-            throw SQLError(.featureNotSupported, "FILTER is not implemented for non-aggregate window functions", at: nameSpan)
-        }
-        if !call.arguments.isEmpty {
-            var types: [SQLType] = []
-            for argument in call.arguments { types.append(try bind(argument.value, scope).type) }
-            throw FunctionRegistry.undefined(name, types).located(at: nameSpan)
-        }
         let specification: WindowSpecification
         switch reference {
         case .named(let window): specification = try namedWindow(window, scope)
         case .inline(let written): specification = try extended(written, scope)
         }
-        return scope.add(PendingWindowCall(function: function, window: try bindWindow(specification, scope), mentions: scope.mentions))
+        var window = try bindWindow(specification, scope)
+        let function: PendingWindowCall.Function
+        if FunctionRegistry.isAggregate(name) {
+            guard Self.isWhole(specification) else {
+                throw unsupported(
+                    "\(name) over a part of its partition", hint: "Without ORDER BY in its window it is computed over the whole partition.", at: nameSpan)
+            }
+            window.order = []
+            scope.isInsideWindowCall = true
+            defer { scope.isInsideWindowCall = false }
+            function = .aggregate(try aggregateCall(call, scope, at: span))
+        } else {
+            function = .rank(try rankFunction(call, scope))
+        }
+        return scope.add(PendingWindowCall(function: function, window: window, mentions: scope.mentions))
+    }
+
+    private func rankFunction(_ call: FunctionCall, _ scope: ExpressionContext) throws(SQLError) -> RankFunction {
+        let name = call.name.last.name
+        let span = call.name.span.source
+        guard let function = RankFunction(rawValue: name) else {
+            throw unsupported("window function \(name)", hint: "Join with a subquery that numbers the rows.", at: span)
+        }
+        if call.filter != nil {
+            throw SQLError(.featureNotSupported, "FILTER is not implemented for non-aggregate window functions", at: span)
+        }
+        guard !call.arguments.isEmpty else { return function }
+        var types: [SQLType] = []
+        for argument in call.arguments { types.append(try bind(argument.value, scope).type) }
+        throw FunctionRegistry.undefined(name, types).located(at: span)
+    }
+
+    /// Whether every row's frame is its whole partition.
+    private static func isWhole(_ window: WindowSpecification) -> Bool {
+        guard let frame = window.frame else { return window.orderBy.isEmpty }
+        return frame.start == .unboundedPreceding && frame.end == .unboundedFollowing && frame.exclusion == .noOthers
     }
 
     /// - Throws: 42P20 or 42803 where no window function may stand.
@@ -54,6 +77,7 @@ extension Binder {
         if scope.isInsideAggregate {
             throw SQLError(.groupingError, "aggregate function calls cannot contain window function calls", at: span)
         }
+        if scope.isInsideWindowCall { throw SQLError(.windowingError, "window function calls cannot be nested", at: span) }
         if scope.isInsideWindow { throw SQLError(.windowingError, "window functions are not allowed in window definitions", at: span) }
         guard scope.clause.allowsWindows else {
             let isCondition = scope.clause == .filter || scope.clause == .having

@@ -101,31 +101,62 @@ final class SelectPlan {
 
     // MARK: Window functions
 
-    /// Adds the columns of the window functions that the context has collected, one ranking for each window.
+    /// Adds the columns of the window functions that the context has collected: for each window one ranking, and one join with the groups
+    /// that its partitions are. Both are over the same rows, so whatever windows are made of becomes columns first.
     func computeWindowCalls() throws(SQLError) {
         windowColumns = Array(repeating: 0, count: context.windowCalls.count)
-        var windows: [PendingWindowCall.Window] = []
-        for call in context.windowCalls where !windows.contains(call.window) { windows.append(call.window) }
-        for window in windows {
-            let places = context.windowCalls.indices.filter { context.windowCalls[$0].window == window }
-            let mentions = context.windowCalls[places[0]].mentions
-            var expressions: [BoundExpression] = []
-            for expression in window.partition + window.order.map(\.expression) {
-                expressions.append(try output(expression, mentions: mentions))
+        var windows: [(window: Window, ranks: [Int: RankFunction], aggregates: [Int: AggregateCall])] = []
+        var seen: [PendingWindowCall.Window] = []
+        for call in context.windowCalls where !seen.contains(call.window) {
+            seen.append(call.window)
+            var found = (window: try window(call), ranks: [Int: RankFunction](), aggregates: [Int: AggregateCall]())
+            for (place, other) in context.windowCalls.enumerated() where other.window == call.window {
+                switch other.function {
+                case .rank(let function): found.ranks[place] = function
+                case .aggregate(var call):
+                    call.argument = try call.argument.map { (argument) throws(SQLError) in try output(argument, mentions: other.mentions) }
+                    call.filter = try call.filter.map { (filter) throws(SQLError) in try output(filter, mentions: other.mentions) }
+                    found.aggregates[place] = call
+                }
             }
-            let columns = appending(expressions)
-            let partition = columns.prefix(window.partition.count).reduce(into: [Int]()) { if !$0.contains($1) { $0.append($1) } }
-            let order = zip(columns.dropFirst(window.partition.count), window.order).map { column, key in
-                SortKey(column: column, descending: key.descending, nullsFirst: key.nullsFirst)
-            }
-            let functions = places.map { context.windowCalls[$0].function }
-            let width = plan.schema.count
-            plan = .rank(
-                LogicalRank(
-                    input: plan, window: Window(partition: partition, order: order), functions: functions, names: functions.map(\.rawValue))
-            )
-            for (offset, place) in places.enumerated() { windowColumns[place] = width + offset }
+            windows.append(found)
         }
+        let rows = plan
+        for (window, ranks, _) in windows where !ranks.isEmpty {
+            let places = ranks.keys.sorted()
+            let functions = places.compactMap { ranks[$0] }
+            for (offset, place) in places.enumerated() { windowColumns[place] = plan.schema.count + offset }
+            plan = .rank(LogicalRank(input: plan, window: window, functions: functions, names: functions.map(\.rawValue)))
+        }
+        for (window, _, aggregates) in windows where !aggregates.isEmpty { join(rows, groupedBy: window.partition, aggregates) }
+    }
+
+    private func window(_ call: PendingWindowCall) throws(SQLError) -> Window {
+        var expressions: [BoundExpression] = []
+        for expression in call.window.partition + call.window.order.map(\.expression) {
+            expressions.append(try output(expression, mentions: call.mentions))
+        }
+        let columns = appending(expressions)
+        let partition = columns.prefix(call.window.partition.count).reduce(into: [Int]()) { if !$0.contains($1) { $0.append($1) } }
+        let order = zip(columns.dropFirst(call.window.partition.count), call.window.order).map { column, key in
+            SortKey(column: column, descending: key.descending, nullsFirst: key.nullsFirst)
+        }
+        return Window(partition: partition, order: order)
+    }
+
+    /// Joins the plan, which begins with the columns of `rows`, to their groups: each row has one, that of its partition, where missing
+    /// values are equal.
+    private func join(_ rows: LogicalPlan, groupedBy partition: [Int], _ aggregates: [Int: AggregateCall]) {
+        let schema = rows.schema
+        let places = aggregates.keys.sorted()
+        let calls = places.compactMap { aggregates[$0] }
+        let keys = partition.map { BoundExpression.column($0, schema[$0].type) }
+        let names = partition.map { schema[$0].name } + calls.map(\.function.rawValue)
+        let groups = LogicalPlan.aggregate(LogicalAggregate(input: rows, keys: keys, calls: calls, names: names))
+        let width = plan.schema.count
+        let same = keys.enumerated().map { BoundExpression.isNotDistinct($1, .column(width + $0, $1.type)) }
+        plan = .join(LogicalJoin(left: plan, right: groups, kind: .inner, condition: BoundExpression.conjunction(same)))
+        for (offset, place) in places.enumerated() { windowColumns[place] = width + keys.count + offset }
     }
 
     /// The columns of the plan that expressions are; those that are none yet are put behind the others.
