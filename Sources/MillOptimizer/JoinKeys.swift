@@ -5,7 +5,7 @@ import MillPlan
 /// The equalities of a join's condition, apart from the rest of it.
 ///
 /// `a.x = b.y` hashes, and so does `a.x IS NOT DISTINCT FROM b.y`, as two equalities: of whether each is missing, and of the values with
-/// something in the place of a missing one. Everything else of the condition is the residual, evaluated on pairs with equal keys. Equalities
+/// something in the place of a missing one. Everything else is the residual, evaluated on pairs with equal keys. Equalities
 /// whose sides can fail become keys only when there are no others: as keys they are computed for every row, as residual
 /// only for rows with a partner.
 struct JoinKeys {
@@ -48,7 +48,9 @@ struct JoinKeys {
     }
 
     /// Two expressions of one type, each as one over its own input's columns; nil unless they are of different inputs.
-    private static func sides(_ a: BoundExpression, _ b: BoundExpression, leftWidth: Int) -> (left: BoundExpression, right: BoundExpression)? {
+    private static func sides(
+        _ a: BoundExpression, _ b: BoundExpression, leftWidth: Int
+    ) -> (left: BoundExpression, right: BoundExpression)? {
         let operands = [a, b]
         let columns = operands.map(\.columnsUsed)
         guard a.type == b.type, !columns[0].isEmpty, !columns[1].isEmpty else { return nil }

@@ -39,7 +39,8 @@ extension Binder {
         if FunctionRegistry.isAggregate(name) {
             guard Self.isWhole(specification) else {
                 throw unsupported(
-                    "\(name) over a part of its partition", hint: "Without ORDER BY in its window it is computed over the whole partition.", at: nameSpan)
+                    "\(name) over a part of its partition", hint: "Without ORDER BY in its window it is computed over the whole partition.",
+                    at: nameSpan)
             }
             window.order = []
             scope.isInsideWindowCall = true
