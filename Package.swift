@@ -35,7 +35,7 @@ let modules: [Module] = [
     // L3
     Module(name: "MillConnectorKit", uses: ["MillBase", "MillColumnar", "MillIO"], tests: false),
     Module(name: "MillText", uses: ["MillBase", "MillColumnar", "MillConnectorKit", "CJSONDecode"]),
-    Module(name: "MillExpr", uses: ["MillBase", "MillColumnar"]),
+    Module(name: "MillExpr", uses: ["MillBase", "MillColumnar", "CRE2"]),
     Module(name: "MillState", uses: ["MillBase", "MillColumnar", "CMemory"]),
     Module(name: "MillLog", uses: ["MillBase", "MillIO", "MillKafkaWire"]),
     // L4
@@ -95,6 +95,7 @@ let systemLibraries: [String: Target] = [
     "CZlib": .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     "CMemory": .target(name: "CMemory", cSettings: [.unsafeFlags(["-O3"])]),
     "CChecksum": .target(name: "CChecksum", cSettings: [.unsafeFlags(["-O3"])]),
+    "CRE2": .target(name: "CRE2", cxxSettings: [.unsafeFlags(["-O3"])], linkerSettings: [.linkedLibrary("re2")]),
     "CJSONDecode": .target(name: "CJSONDecode", cxxSettings: [.unsafeFlags(["-O3"])], linkerSettings: [.linkedLibrary("simdjson")]),
 ]
 

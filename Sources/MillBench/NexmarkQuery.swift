@@ -29,6 +29,14 @@ package struct NexmarkQuery: Sendable {
                 WHERE a.category = 10 AND p.state IN ('OR', 'ID', 'CA')
                 """),
         NexmarkQuery(
+            name: "q4", streams: [.auction, .bid],
+            sql: """
+                SELECT category, avg(final) AS average FROM (
+                  SELECT max(b.price) AS final, a.category FROM auction a JOIN bid b ON a.id = b.auction
+                  WHERE b.date_time BETWEEN a.date_time AND a.expires GROUP BY a.id, a.category) q
+                GROUP BY category
+                """),
+        NexmarkQuery(
             name: "q5", streams: [.bid],
             sql: """
                 WITH counts AS (
@@ -54,7 +62,73 @@ package struct NexmarkQuery: Sendable {
                 JOIN (SELECT seller, window_start FROM TUMBLE(auction, date_time, INTERVAL '10' SECOND) GROUP BY seller, window_start) a
                   ON p.id = a.seller AND p.window_start = a.window_start
                 """),
+        NexmarkQuery(
+            name: "q9", streams: [.auction, .bid],
+            sql: """
+                SELECT id, item_name, description, initial_bid, reserve, date_time, expires, seller, category, extra,
+                  auction, bidder, price, bid_date_time, bid_extra FROM (
+                  SELECT a.*, b.auction, b.bidder, b.price, b.date_time AS bid_date_time, b.extra AS bid_extra,
+                    row_number() OVER (PARTITION BY a.id ORDER BY b.price DESC, b.date_time) AS number
+                  FROM auction a JOIN bid b ON a.id = b.auction WHERE b.date_time BETWEEN a.date_time AND a.expires) q
+                WHERE number <= 1
+                """),
+        NexmarkQuery(
+            name: "q15", streams: [.bid],
+            sql: "SELECT to_char(date_time, 'YYYY-MM-DD') AS day, \(bidCounts), \(distinctCounts) FROM bid GROUP BY to_char(date_time, 'YYYY-MM-DD')"),
+        NexmarkQuery(
+            name: "q16", streams: [.bid],
+            sql: """
+                SELECT channel, to_char(date_time, 'YYYY-MM-DD') AS day, max(to_char(date_time, 'HH24:MI')) AS minute, \(bidCounts), \(distinctCounts)
+                FROM bid GROUP BY channel, to_char(date_time, 'YYYY-MM-DD')
+                """),
+        NexmarkQuery(
+            name: "q17", streams: [.bid],
+            sql: """
+                SELECT auction, to_char(date_time, 'YYYY-MM-DD') AS day, \(bidCounts),
+                  min(price) AS min_price, max(price) AS max_price, avg(price) AS avg_price, sum(price) AS sum_price
+                FROM bid GROUP BY auction, to_char(date_time, 'YYYY-MM-DD')
+                """),
+        NexmarkQuery(
+            name: "q18", streams: [.bid],
+            sql: """
+                SELECT auction, bidder, price, channel, url, date_time, extra FROM (
+                  SELECT *, row_number() OVER (PARTITION BY bidder, auction ORDER BY date_time DESC) AS number FROM bid) q
+                WHERE number <= 1
+                """),
+        NexmarkQuery(
+            name: "q19", streams: [.bid],
+            sql: """
+                SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY auction ORDER BY price DESC) AS number FROM bid) q WHERE number <= 10
+                """),
+        NexmarkQuery(
+            name: "q20", streams: [.auction, .bid],
+            sql: """
+                SELECT b.auction, b.bidder, b.price, b.channel, b.url, b.date_time, b.extra, a.item_name, a.description, a.initial_bid, a.reserve,
+                  a.date_time AS auction_date_time, a.expires, a.seller, a.category, a.extra AS auction_extra
+                FROM bid b JOIN auction a ON b.auction = a.id WHERE a.category = 10
+                """),
+        NexmarkQuery(
+            name: "q22", streams: [.bid],
+            sql: """
+                SELECT auction, bidder, price, channel, split_part(url, '/', 4) AS dir1, split_part(url, '/', 5) AS dir2, split_part(url, '/', 6) AS dir3
+                FROM bid
+                """),
     ]
+
+    /// How many bids there are, and how many at low, middle and high prices.
+    private static let bidCounts = """
+        count(*) AS total_bids, count(*) FILTER (WHERE price < 10000) AS rank1_bids, \
+        count(*) FILTER (WHERE price >= 10000 AND price < 1000000) AS rank2_bids, count(*) FILTER (WHERE price >= 1000000) AS rank3_bids
+        """
+
+    /// The same of the different bidders and auctions.
+    private static let distinctCounts = ["bidder", "auction"].map { column in
+        """
+        count(DISTINCT \(column)) AS total_\(column)s, count(DISTINCT \(column)) FILTER (WHERE price < 10000) AS rank1_\(column)s, \
+        count(DISTINCT \(column)) FILTER (WHERE price >= 10000 AND price < 1000000) AS rank2_\(column)s, \
+        count(DISTINCT \(column)) FILTER (WHERE price >= 1000000) AS rank3_\(column)s
+        """
+    }.joined(separator: ", ")
 
     /// The declared columns of a stream.
     package static func columns(of kind: NexmarkGenerator.Kind) -> String {

@@ -27,6 +27,8 @@ enum Clause: String {
         }
     }
 
+    var allowsWindows: Bool { self == .select || self == .orderBy }
+
     var allowsSubqueries: Bool {
         switch self {
         case .joinCondition, .limit, .offset, .tableFunction, .defaultValue, .returning, .aggregateFilter: false
@@ -52,15 +54,50 @@ struct PendingSubquery {
     var span: SourceSpan
 }
 
+/// A call of a window function met inside an expression: the expression holds a placeholder column for its value until the SELECT has
+/// its groups.
+struct PendingWindowCall {
+    struct Window: Hashable {
+        struct Key: Hashable {
+            var expression: BoundExpression
+            var descending: Bool
+            var nullsFirst: Bool
+        }
+
+        var partition: [BoundExpression]
+        var order: [Key]
+    }
+
+    enum Function: Equatable {
+        case rank(RankFunction)
+        /// Over the whole partition.
+        case aggregate(AggregateCall)
+
+        var type: SQLType {
+            switch self {
+            case .rank: .int64
+            case .aggregate(let call): call.type
+            }
+        }
+    }
+
+    var function: Function
+    var window: Window
+    /// The columns read, for the error about GROUP BY.
+    var mentions: [Int: ObjectName]
+}
+
 /// Column numbers that stand for what is not a column of the FROM clause's plan.
 ///
-/// Numbers below zero are columns of the query around: `-1 - n` is its column `n`. Numbers from `aggregates` on are results
-/// of aggregate calls, from `subqueries` on the values of subqueries, both by their place in the expression's context.
-/// Plans that leave the binder have none of them.
+/// Numbers below zero are columns of the query around: `-1 - n` is its column `n`. Numbers from `windows` on are values of window
+/// functions, from `aggregates` on results of aggregate calls, from `subqueries` on the values of subqueries, all by their place in the
+/// expression's context. Plans that leave the binder have none of them.
 enum Placeholder {
+    static let windows = 1 << 23
     static let aggregates = 1 << 24
     static let subqueries = 1 << 25
 
+    static func isWindow(_ column: Int) -> Bool { column >= windows && column < aggregates }
     static func outer(_ column: Int) -> Int { -1 - column }
     static func isOuter(_ column: Int) -> Bool { column < 0 }
 }
@@ -72,11 +109,18 @@ final class ExpressionContext {
     let outer: Scope?
     var clause: Clause
     var aggregates: [AggregateCall] = []
+    var windowCalls: [PendingWindowCall] = []
     var subqueries: [PendingSubquery] = []
+    /// The WINDOW clause, without references from one to another.
+    var namedWindows: [String: WindowSpecification] = [:]
     /// Where each column of the scope was first mentioned in the current item, for the error about GROUP BY.
     var mentions: [Int: ObjectName] = [:]
     /// Set while the arguments of an aggregate are bound.
     var isInsideAggregate = false
+    /// Set while PARTITION BY and ORDER BY of a window are bound.
+    var isInsideWindow = false
+    /// Set while the arguments of a window function are bound.
+    var isInsideWindowCall = false
 
     init(scope: Scope, outer: Scope?, clause: Clause) {
         self.scope = scope
@@ -89,6 +133,13 @@ final class ExpressionContext {
         let index = aggregates.firstIndex(of: call) ?? aggregates.count
         if index == aggregates.count { aggregates.append(call) }
         return .column(Placeholder.aggregates + index, call.type)
+    }
+
+    /// The placeholder of a window function's call; equal calls share one.
+    func add(_ call: PendingWindowCall) -> BoundExpression {
+        let index = windowCalls.firstIndex { $0.function == call.function && $0.window == call.window } ?? windowCalls.count
+        if index == windowCalls.count { windowCalls.append(call) }
+        return .column(Placeholder.windows + index, call.function.type)
     }
 
     func add(_ subquery: PendingSubquery) -> BoundExpression {

@@ -121,6 +121,7 @@ extension FunctionRegistry {
         substr(text, int4, int4) -> text
         substring(text, int4) -> text
         substring(text, int4, int4) -> text
+        substring(text, text) -> text
         overlay(text, text, int4) -> text
         overlay(text, text, int4, int4) -> text
         left(text, int4) -> text
@@ -165,6 +166,8 @@ extension FunctionRegistry {
         regexp_replace(text, text, text, text) -> text
         regexp_count(text, text) -> int4
         regexp_substr(text, text) -> text
+        regexp_match_group(text, text, int4) -> text
+        regexp_match_group(text, text, text, int4) -> text
         """
 
     static let dateTimeSignatures = """

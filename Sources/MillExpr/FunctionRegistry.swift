@@ -59,7 +59,7 @@ package enum FunctionRegistry {
     /// All names of scalar functions, sorted: for SHOW FUNCTIONS and completion.
     package static var names: [String] { (Array(overloads.keys) + ["greatest", "least"]).sorted() }
 
-    static func undefined(_ name: String, _ arguments: [SQLType]) -> SQLError {
+    package static func undefined(_ name: String, _ arguments: [SQLType]) -> SQLError {
         SQLError(
             .undefinedFunction, "function \(call(name, arguments)) does not exist",
             hint: "No function matches the given name and argument types. You might need to add explicit type casts.")

@@ -15,7 +15,9 @@ package enum Optimizer {
         func apply(to plan: LogicalPlan) -> LogicalPlan
     }
 
-    package static let rules: [any Rule] = [FoldConstants(), PushFilterDown(), NarrowOuterJoin(), MergeProjects(), SimplifyDistinct()]
+    package static let rules: [any Rule] = [
+        FoldConstants(), PushFilterDown(), CutByRank(), NarrowOuterJoin(), MergeProjects(), SimplifyDistinct(),
+    ]
     private static let passesMax = 4
 
     package static func optimize(_ query: BoundQuery) -> BoundQuery {

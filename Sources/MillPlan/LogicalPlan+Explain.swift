@@ -35,8 +35,9 @@ extension LogicalPlan {
             return "LogicalJoin { \(node.kind.rawValue)" + (node.condition.map { ", on: " + printer.text($0) } ?? "") + " }"
         case .union: return "LogicalUnion"
         case .timeWindow(let node): return "LogicalTimeWindow { \(ExplainText.window(node.window, input: node.input.schema)) }"
-        case .topN(let node):
-            return "LogicalTopN { \(ExplainText.cut(order: node.order, limit: node.limit, offset: node.offset, schema: node.input.schema)) }"
+        case .rank(let node):
+            let text = ExplainText.rank(node.window, node.functions, node.cut, schema: node.input.schema)
+            return "Logical\(node.cut == nil ? "Rank" : "TopN") { \(text) }"
         }
     }
 }
@@ -65,6 +66,16 @@ enum ExplainText {
         if window.slideMicros != window.sizeMicros { text += ", slide: \(ExplainExpression.seconds(window.slideMicros))" }
         if window.offsetMicros != 0 { text += ", offset: \(ExplainExpression.seconds(window.offsetMicros))" }
         return text
+    }
+
+    static func rank(_ window: Window, _ functions: [RankFunction], _ cut: Cut?, schema: Schema) -> String {
+        var parts: [String] = []
+        if !window.partition.isEmpty { parts.append("partition: \(ExplainExpression(schema).names(window.partition))") }
+        let rest = self.cut(order: window.order, limit: cut?.limit, offset: cut?.offset ?? 0, schema: schema)
+        if !rest.isEmpty { parts.append(rest) }
+        if let cut, cut.function != .rowNumber { parts.append("of: \(cut.function.rawValue)") }
+        if !functions.isEmpty { parts.append("columns: [\(functions.map(\.rawValue).joined(separator: ", "))]") }
+        return parts.joined(separator: ", ")
     }
 
     static func cut(order: [SortKey], limit: Int?, offset: Int, schema: Schema) -> String {

@@ -16,7 +16,7 @@ package indirect enum LogicalPlan: Hashable, Sendable {
     case join(LogicalJoin)
     case union(LogicalUnion)
     case timeWindow(LogicalTimeWindow)
-    case topN(LogicalTopN)
+    case rank(LogicalRank)
 
     package var schema: Schema {
         switch self {
@@ -28,7 +28,7 @@ package indirect enum LogicalPlan: Hashable, Sendable {
         case .join(let node): node.schema
         case .union(let node): node.schema
         case .timeWindow(let node): node.schema
-        case .topN(let node): node.input.schema
+        case .rank(let node): node.schema
         }
     }
 
@@ -41,7 +41,7 @@ package indirect enum LogicalPlan: Hashable, Sendable {
         case .join(let node): [node.left, node.right]
         case .union(let node): node.inputs
         case .timeWindow(let node): [node.input]
-        case .topN(let node): [node.input]
+        case .rank(let node): [node.input]
         }
     }
 }
@@ -217,19 +217,27 @@ package struct TimeWindow: Hashable, Sendable {
     }
 }
 
-/// The first `limit` rows by `order` after `offset`: a LIMIT below the top of a query, or in a view.
-package struct LogicalTopN: Hashable, Sendable {
+/// The rows with their numbers in a window as further columns, or only those that a cut of the numbers keeps, or both.
+///
+/// `row_number() OVER (...)` is such a node without a cut; LIMIT below the top of a query, or in a view, is one with a cut and
+/// without columns.
+package struct LogicalRank: Hashable, Sendable {
     package var input: LogicalPlan
-    package var order: [SortKey]
-    package var limit: Int?
-    package var offset: Int
+    package var window: Window
+    /// One column each, behind the input's.
+    package var functions: [RankFunction]
+    package var names: [String]
+    package var cut: Cut?
 
-    package init(input: LogicalPlan, order: [SortKey], limit: Int?, offset: Int) {
+    package init(input: LogicalPlan, window: Window, functions: [RankFunction] = [], names: [String] = [], cut: Cut? = nil) {
         self.input = input
-        self.order = order
-        self.limit = limit
-        self.offset = offset
+        self.window = window
+        self.functions = functions
+        self.names = names
+        self.cut = cut
     }
+
+    package var schema: Schema { input.schema + names.map { Field($0, .int64) } }
 }
 
 /// One key of an ORDER BY, a column of the input.

@@ -71,8 +71,7 @@ extension StreamPlan {
             if !pairs.isEmpty { text += ", on: " + pairs.joined(separator: " and ") }
             if let residual { text += ", residual: " + both.text(residual) }
             return text + " }"
-        case .topN(let order, let limit, let offset):
-            return " { \(ExplainText.cut(order: order, limit: limit, offset: offset, schema: input)) }"
+        case .rank(let window, let functions, let cut): return " { \(ExplainText.rank(window, functions, cut, schema: input)) }"
         case .materialize(let key): return " { key: \(own.names(key)) }"
         }
     }
@@ -92,7 +91,7 @@ extension StreamOperation {
         case .aggregate: "StreamAggregate"
         case .join(_, let leftKeys, _, _): leftKeys.isEmpty ? "StreamNestedLoopJoin" : "StreamHashJoin"
         case .union: "StreamUnion"
-        case .topN: "StreamTopN"
+        case .rank(_, _, let cut): cut == nil ? "StreamRank" : "StreamTopN"
         case .materialize: "StreamMaterialize"
         case .result: "StreamResult"
         case .blackhole: "StreamBlackhole"

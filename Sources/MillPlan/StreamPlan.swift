@@ -95,7 +95,9 @@ package enum StreamOperation: Hashable, Sendable {
     /// columns, then right ones, and is part of what counts as a match. Inputs are distributed by their keys.
     case join(JoinKind, leftKeys: [Int], rightKeys: [Int], residual: BoundExpression?)
     case union
-    case topN(order: [SortKey], limit: Int?, offset: Int)
+    /// The rows, or those that the cut keeps, with their numbers as further columns. Input is distributed by the window's partition
+    /// (`single` when there is none).
+    case rank(Window, [RankFunction], Cut?)
     /// The root of a view or table: keeps the rows. `key` are the columns that rows are found by (a unique key when one is
     /// known, else all columns); the name is the view's.
     case materialize(key: [Int])

@@ -72,8 +72,13 @@ package struct PlanBuilder {
     }
 
     package mutating func topN(_ input: NodeIndex, order: [SortKey], limit: Int?, offset: Int) -> NodeIndex {
-        let routed = exchange(input, .single)
-        return add(.topN(order: order, limit: limit, offset: offset), [routed], schema(input), appendOnly: false, .single)
+        rank(input, Window(partition: [], order: order), [], Cut(limit: limit, offset: offset))
+    }
+
+    package mutating func rank(_ input: NodeIndex, _ window: Window, _ functions: [RankFunction], _ cut: Cut?) -> NodeIndex {
+        let routed = exchange(input, window.partition.isEmpty ? .single : .hash(window.partition))
+        let fields = functions.map { Field($0.rawValue, .int64) }
+        return add(.rank(window, functions, cut), [routed], schema(input) + fields, appendOnly: false, plan[routed].properties.distribution)
     }
 
     /// The root; `key` nil: all columns.

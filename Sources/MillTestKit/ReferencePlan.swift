@@ -50,15 +50,31 @@ package struct ReferencePlan {
                 kind: kind, residual: residual, leftWidth: schema(node.inputs[0]).count, rightWidth: schema(node.inputs[1]).count
             ).rows(inputs[0], inputs[1], leftKeys, rightKeys)
         case .union: return inputs.flatMap { $0 }
-        case .topN(let order, let limit, let offset):
-            let sorted = inputs[0].sorted { precedes($0, $1, order) }
-            return Array(sorted.dropFirst(offset).prefix(limit ?? .max))
+        case .rank(let window, let functions, let cut): return rank(inputs[0], window, functions, cut)
         }
     }
 
     private func schema(_ index: NodeIndex) -> Schema { plan[index].schema }
 
     // MARK: Order
+
+    private func rank(_ rows: [ReferenceRow], _ window: Window, _ functions: [RankFunction], _ cut: Cut?) -> [ReferenceRow] {
+        let partitions = Dictionary(grouping: rows) { row in window.partition.map { row[$0].key } }.values
+        return partitions.flatMap { partition in
+            let sorted = partition.sorted { precedes($0, $1, window.order) }
+            let keys = sorted.map { row in window.order.map { row[$0.column].key } }
+            let numbered = sorted.indices.map { index in
+                let first = keys.firstIndex(of: keys[index]) ?? index
+                return [RankFunction.rowNumber: index + 1, .rank: first + 1, .denseRank: Set(keys[...index]).count]
+            }
+            return sorted.indices.compactMap { (index) -> ReferenceRow? in
+                if let cut, let number = numbered[index][cut.function], number <= cut.offset || number - cut.offset > cut.limit ?? .max {
+                    return nil
+                }
+                return sorted[index] + functions.map { .integer(Int64(numbered[index][$0] ?? 0)) }
+            }
+        }
+    }
 
     /// The keys, then every other column ascending with NULL last, then how the values look, so that the order is total.
     private func precedes(_ a: ReferenceRow, _ b: ReferenceRow, _ order: [SortKey]) -> Bool {

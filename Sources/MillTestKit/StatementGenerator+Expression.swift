@@ -93,11 +93,18 @@ extension StatementGenerator {
 
     /// A window function that gives `type`; nil if there is none.
     mutating func windowCall(_ type: ColumnType, _ scope: [ScopedColumn]) -> String? {
+        if type == .bigint { return rankCall(scope) }
         let order = pick(scope).text
         let window = "(PARTITION BY \(pick(scope).text) ORDER BY \(order)\(pick(["", " DESC", " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW"])))"
-        if type == .bigint { return "row_number() OVER (ORDER BY \(order))" }
         guard let column = scope.first(where: { $0.type == type }) else { return nil }
         return "\(pick(["min", "max", "first_value", "last_value"]))(\(column.text)) OVER \(window)"
+    }
+
+    /// A number of the row in a window over columns.
+    mutating func rankCall(_ scope: [ScopedColumn]) -> String {
+        let partition = chance(3) ? "" : "PARTITION BY \(pick(scope).text)"
+        let order = chance(8) ? "" : "ORDER BY \(pick(scope).text)\(pick(["", " DESC", " NULLS FIRST", " DESC NULLS LAST"]))"
+        return "\(pick(["row_number", "rank", "dense_rank"]))() OVER (\([partition, order].filter { !$0.isEmpty }.joined(separator: " ")))"
     }
 
     mutating func constant(_ type: ColumnType) -> String {

@@ -205,6 +205,7 @@ package struct StatementGenerator {
         }
         let table = pick(tables)
         scope = table.columns.map { ScopedColumn(text: "\(name).\($0.name)", type: $0.type) }
+        if chance(8) { return ranked(table, name, &scope) }
         guard let time = table.columns.first(where: { $0.type == .timestamp }), chance(6) else {
             return "\(table.name) \(chance(2) ? "AS " : "")\(name)"
         }
@@ -213,6 +214,15 @@ package struct StatementGenerator {
         return chance(2)
             ? "TUMBLE(\(table.name), \(time.name), INTERVAL '\(1 + random.below(60)) SECONDS') AS \(name)"
             : "HOP(\(table.name), \(time.name), INTERVAL '1' MINUTE, INTERVAL '\(2 + random.below(4))' MINUTE) AS \(name)"
+    }
+
+    /// A table's rows with their numbers, most often cut by them.
+    private mutating func ranked(_ table: Table, _ name: String, _ scope: inout [ScopedColumn]) -> String {
+        let number = rankCall(table.columns.map { ScopedColumn(text: $0.name, type: $0.type) })
+        let bound = random.below(5)
+        let cut = pick(["", " WHERE n <= \(bound)", " WHERE n = \(bound)", " WHERE \(bound) > n", " WHERE n BETWEEN 2 AND \(bound)"])
+        scope.append(ScopedColumn(text: "\(name).n", type: .bigint))
+        return "(SELECT * FROM (SELECT *, \(number) AS n FROM \(table.name)) AS q\(cut)) AS \(name)"
     }
 
     // MARK: Choices

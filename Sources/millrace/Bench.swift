@@ -9,7 +9,7 @@ struct Bench: AsyncParsableCommand {
     struct Nexmark: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Nexmark queries over generated events.")
 
-        @Option(help: "Queries, separated by commas.") var query = "q0,q1,q2,q3,q5,q7,q8"
+        @Option(help: "Queries, separated by commas.") var query = NexmarkQuery.all.map(\.name).joined(separator: ",")
         @Option(help: "A query of your own over person, auction and bid, in place of those.") var sql: String?
         @Option(help: "Events of all three streams together.") var events = 2_000_000
         @Option(help: "Seed of the events.") var seed: UInt64 = 42

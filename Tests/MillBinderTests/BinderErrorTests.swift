@@ -44,8 +44,60 @@ struct BinderFailure: Sendable, CustomTestStringConvertible {
         BinderFailure("SELECT a FROM t WHERE b", "42804", "argument of WHERE must be type boolean, not type integer", at: "b"),
         BinderFailure("SELECT a FROM t WHERE b AND true", "42804", "argument of AND must be type boolean, not type integer", at: "b"),
         BinderFailure("SELECT CASE WHEN true THEN 1 ELSE current_date END", "42804", "CASE types integer and date cannot be matched", at: "current_date"),
-        BinderFailure("SELECT row_number() OVER (ORDER BY a) FROM t", "0A000", "window function row_number is not supported", at: "row_number"),
+        BinderFailure("SELECT sum(a) OVER (ORDER BY a) FROM t", "0A000", "sum over a part of its partition is not supported", at: "sum"),
+        BinderFailure("SELECT lag(a) OVER (ORDER BY a) FROM t", "0A000", "window function lag is not supported", at: "lag"),
+        BinderFailure("SELECT sum(rank() OVER ()) OVER () FROM t", "42P20", "window function calls cannot be nested", at: "rank"),
         BinderFailure("SELECT * FROM t WHERE a = DEFAULT", "42601", "", at: ""),
+    ]
+
+    static let windowFunctions: [BinderFailure] = [
+        BinderFailure(
+            "SELECT a FROM t WHERE row_number() OVER () = 1", "42P20", "window functions are not allowed in WHERE", at: "row_number"),
+        BinderFailure(
+            "SELECT a FROM t GROUP BY a HAVING rank() OVER () = 1", "42P20", "window functions are not allowed in HAVING", at: "rank"),
+        BinderFailure(
+            "SELECT a FROM t GROUP BY rank() OVER (ORDER BY a)", "42P20", "window functions are not allowed in GROUP BY", at: "rank"),
+        BinderFailure(
+            "SELECT rank() OVER (ORDER BY a) FROM t GROUP BY 1", "42P20", "window functions are not allowed in GROUP BY",
+            at: "rank() OVER (ORDER BY a)"),
+        BinderFailure(
+            "SELECT 1 FROM t JOIN s ON rank() OVER () = 1", "42P20", "window functions are not allowed in JOIN conditions", at: "rank"),
+        BinderFailure("SELECT a FROM t LIMIT rank() OVER ()", "42P20", "window functions are not allowed in LIMIT", at: "rank"),
+        BinderFailure("VALUES (rank() OVER ())", "42P20", "window functions are not allowed in VALUES", at: "rank"),
+        BinderFailure(
+            "SELECT sum(rank() OVER ()) FROM t", "42803", "aggregate function calls cannot contain window function calls", at: "rank"),
+        BinderFailure(
+            "SELECT rank() OVER (ORDER BY rank() OVER ()) FROM t", "42P20", "window functions are not allowed in window definitions",
+            at: "rank"),
+        BinderFailure("SELECT row_number() FROM t", "42809", "window function row_number requires an OVER clause", at: "row_number"),
+        BinderFailure(
+            "SELECT lower('a') OVER () FROM t", "42809", "OVER specified, but lower is not a window function nor an aggregate function",
+            at: "lower"),
+        BinderFailure("SELECT nope(a) OVER () FROM t", "42883", "function nope(integer) does not exist", at: "nope"),
+        BinderFailure("SELECT row_number(a) OVER () FROM t", "42883", "function row_number(integer) does not exist", at: "row_number"),
+        BinderFailure("SELECT rank(DISTINCT a) OVER () FROM t", "0A000", "DISTINCT is not implemented for window functions", at: "rank"),
+        BinderFailure(
+            "SELECT rank() FILTER (WHERE true) OVER () FROM t", "0A000", "FILTER is not implemented for non-aggregate window functions",
+            at: "rank"),
+        BinderFailure("SELECT rank() OVER w FROM t", "42704", "window \"w\" does not exist", at: "w"),
+        BinderFailure("SELECT rank() OVER (w ORDER BY a) FROM t", "42704", "window \"w\" does not exist", at: "w"),
+        BinderFailure("SELECT a FROM t WINDOW w AS (), w AS ()", "42P20", "window \"w\" is already defined", at: "w"),
+        BinderFailure("SELECT a FROM t WINDOW w AS (ORDER BY nope)", "42703", "column \"nope\" does not exist", at: "nope"),
+        BinderFailure(
+            "SELECT rank() OVER (w PARTITION BY a) FROM t WINDOW w AS ()", "42P20", "cannot override PARTITION BY clause of window \"w\"",
+            at: "w"),
+        BinderFailure(
+            "SELECT rank() OVER (w ORDER BY a) FROM t WINDOW w AS (ORDER BY b)", "42P20", "cannot override ORDER BY clause of window \"w\"",
+            at: "w"),
+        BinderFailure(
+            "SELECT rank() OVER (w) FROM t WINDOW w AS (ROWS 1 PRECEDING)", "42P20",
+            "cannot copy window \"w\" because it has a frame clause", at: "w"),
+        BinderFailure(
+            "SELECT rank() OVER (ROWS UNBOUNDED FOLLOWING) FROM t", "42P20", "frame start cannot be UNBOUNDED FOLLOWING",
+            at: "ROWS UNBOUNDED FOLLOWING"),
+        BinderFailure(
+            "SELECT a, rank() OVER (ORDER BY b) FROM t GROUP BY a", "42803",
+            "column \"t.b\" must appear in the GROUP BY clause or be used in an aggregate function", at: "b"),
     ]
 
     static let grouping: [BinderFailure] = [
@@ -98,7 +150,9 @@ struct BinderFailure: Sendable, CustomTestStringConvertible {
         BinderFailure("CREATE TABLE nope.n (a INT)", "3F000", "schema \"nope\" does not exist", at: "nope.n"),
     ]
 
-    @Test(arguments: names + grouping + windows + statements) func anErrorNamesItsCauseAndPlace(failure: BinderFailure) throws {
+    @Test(arguments: names + grouping + windows + windowFunctions + statements) func anErrorNamesItsCauseAndPlace(failure: BinderFailure)
+        throws
+    {
         let found = try #require(try BinderWorld.standard().failure(failure.sql), "the statement was accepted")
         #expect(found.error.sqlState.code == failure.code)
         if !failure.message.isEmpty {

@@ -205,6 +205,63 @@ import Testing
         }
     }
 
+    // MARK: Ranks
+
+    private static func rankCase(
+        _ cut: (inout SeededGenerator) -> Cut?, appendOnly: Bool = false, isNumbered: Bool = true, using random: inout SeededGenerator
+    ) -> LawCase {
+        var law = LawCase()
+        let types = randomTypes(1...4, using: &random)
+        let table = law.addTable(types, appendOnly: appendOnly, using: &random)
+        var builder = PlanBuilder()
+        let rows = law.scan(table, in: &builder)
+        var columns = Array(types.indices).shuffled(using: &random)
+        let partition = columns.prefix(random.pick([0, 1, 1, 1, 2]))
+        columns = random.oneIn(4) ? columns : Array(columns.dropFirst(partition.count))
+        let order = columns.prefix(random.number(0...2)).map {
+            SortKey(column: $0, descending: random.oneIn(2), nullsFirst: random.oneIn(2))
+        }
+        let cut = cut(&random)
+        let functions = isNumbered ? RankFunction.allCases.shuffled(using: &random).prefix(random.number(0...3)) : []
+        let shown = cut == nil && functions.isEmpty ? [.rowNumber] : Array(functions)
+        law.addView(builder.materialize(builder.rank(rows, Window(partition: Array(partition), order: order), shown, cut)))
+        return law
+    }
+
+    private static func cut(_ random: inout SeededGenerator) -> Cut {
+        Cut(
+            random.pick([.rowNumber, .rowNumber, .rank, .denseRank]), limit: random.pick([0, 1, 1, 2, 5, 100, nil]),
+            offset: random.pick([0, 0, 0, 1, 3]))
+    }
+
+    @Test func ranksFollowTheOrder() {
+        LawRun.forAll { random in Self.rankCase({ _ in nil }, using: &random) }
+    }
+
+    @Test func cutsKeepTheFirstOfEachPartition() {
+        LawRun.forAll { random in Self.rankCase(Self.cut, using: &random) }
+    }
+
+    @Test func cutsForgetWhatAppendOnlyInputPushesOut() {
+        LawRun.forAll { random in Self.rankCase(Self.cut, appendOnly: true, using: &random) }
+    }
+
+    @Test func firstRowsOfAppendOnlyInputAreKeptAlone() {
+        LawRun.forAll { random in Self.rankCase({ _ in Cut(limit: 1) }, appendOnly: true, isNumbered: false, using: &random) }
+    }
+
+    @Test func oneLargePartitionIsRankedAcrossBatches() {
+        LawRun.forAll(2) { random in
+            var law = LawCase()
+            law.changesMax = 6000
+            let table = law.addTable([.int64, .varchar, .float64], using: &random)
+            var builder = PlanBuilder()
+            let window = Window(partition: [], order: [SortKey(column: 0, descending: true, nullsFirst: false)])
+            law.addView(builder.materialize(builder.rank(law.scan(table, in: &builder), window, RankFunction.allCases, nil)))
+            return law
+        }
+    }
+
     // MARK: Order, and views over views
 
     @Test func topNCutsTheSameRowsAsSorting() {

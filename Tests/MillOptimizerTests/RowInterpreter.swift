@@ -27,10 +27,28 @@ struct RowInterpreter {
         case .join(let node): return join(node)
         case .union(let node): return node.inputs.flatMap { rows($0) }
         case .timeWindow: return []
-        case .topN(let node):
-            let sorted = rows(node.input).sorted { before($0, $1, node.order) }
-            return Array(sorted.dropFirst(node.offset).prefix(node.limit ?? .max))
+        case .rank(let node): return rank(node)
         }
+    }
+
+    private mutating func rank(_ node: LogicalRank) -> [[Scalar]] {
+        var partitions: [[Scalar]: [[Scalar]]] = [:]
+        for row in rows(node.input) { partitions[node.window.partition.map { row[$0] }, default: []].append(row) }
+        var output: [[Scalar]] = []
+        for partition in partitions.values {
+            let sorted = partition.sorted { before($0, $1, node.window.order) }
+            var numbers: [RankFunction: Int] = [.rowNumber: 0, .rank: 0, .denseRank: 0]
+            for (index, row) in sorted.enumerated() {
+                numbers[.rowNumber] = index + 1
+                if index == 0 || before(sorted[index - 1], row, node.window.order) {
+                    numbers[.rank] = index + 1
+                    numbers[.denseRank, default: 0] += 1
+                }
+                if let cut = node.cut, let number = numbers[cut.function], number <= cut.offset || Int64(number) > cut.last { continue }
+                output.append(row + node.functions.map { .int(Int64(numbers[$0] ?? 0)) })
+            }
+        }
+        return output
     }
 
     private func before(_ a: [Scalar], _ b: [Scalar], _ order: [SortKey]) -> Bool {

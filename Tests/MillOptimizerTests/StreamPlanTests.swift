@@ -80,7 +80,8 @@ import Testing
             #expect((residual?.columnsUsed ?? []).allSatisfy { $0 >= 0 && $0 < total })
             #expect(zip(leftKeys, rightKeys).allSatisfy { inputs[0].schema[$0].type == inputs[1].schema[$1].type })
         case .union: #expect(inputs.allSatisfy { $0.schema.count == width })
-        case .topN: #expect(inputs[0].properties.distribution == .single)
+        case .rank(let window, _, _):
+            #expect(isTogether(inputs[0], window.partition))
         case .materialize(let key): #expect(isTogether(inputs[0], key))
         case .result, .blackhole: break
         }

@@ -31,7 +31,8 @@ extension Binder {
         case .tryCast: throw unsupported("TRY_CAST", at: span)
         case .row: throw unsupported("a row as a value", at: span)
         case .arrayQuery(let query): return try bindArrayQuery(query, scope, at: span)
-        case .array, .element, .slice: throw unsupported("an array as a value", at: span)
+        case .element(let operand, let index): return try bindElement(of: operand, at: index, scope, at: span)
+        case .array, .slice: throw unsupported("an array as a value", at: span)
         case .map: throw unsupported("a map as a value", at: span)
         case .field: throw unsupported("a field of a struct", at: span)
         case .defaultValue: throw SQLError(.syntaxError, "DEFAULT is not allowed in this context", at: span)
@@ -131,6 +132,14 @@ extension Binder {
         let value = try coerce(try bind(operand, scope), to: target, .explicit, at: operand.span.source)
         guard target == .varchar, let length = try Self.length(of: name) else { return value }
         return try FunctionRegistry.resolve(name: "left", arguments: [.varchar, .int32]).call([value, .literal(.int(Int64(length)), .int32)])
+    }
+
+    /// `(regexp_match(text, pattern))[n]`: arrays are no values yet, but this one's elements are.
+    private func bindElement(
+        of operand: Expression, at index: Expression, _ scope: ExpressionContext, at span: SourceSpan
+    ) throws(SQLError) -> BoundExpression {
+        guard case .call(let call) = operand.kind, call.name.last.name == "regexp_match" else { throw unsupported("an array as a value", at: span) }
+        return try bindFunction("regexp_match_group", call.arguments.map(\.value) + [index], scope, at: span, nameSpan: call.name.span.source)
     }
 
     // MARK: Branches

@@ -7,14 +7,11 @@ import MillSQL
 extension Binder {
     func bindCall(_ call: FunctionCall, _ scope: ExpressionContext, at span: SourceSpan) throws(SQLError) -> BoundExpression {
         let name = call.name.last.name
-        if call.over != nil {
-            throw unsupported(
-                "window function \(name)", hint: "Write it with GROUP BY, or with a join to a grouped subquery.", at: call.name.span.source)
-        }
         for argument in call.arguments where argument.name != nil {
             throw unsupported("a named argument", at: argument.value.span.source)
         }
         if call.isVariadic { throw unsupported("VARIADIC", at: span) }
+        if let window = call.over { return try bindWindowCall(call, over: window, scope, at: span) }
         if FunctionRegistry.isAggregate(name) { return try bindAggregate(call, scope, at: span) }
         if call.isDistinct || call.filter != nil || !call.orderBy.isEmpty || !call.withinGroup.isEmpty {
             let what = call.isDistinct ? "DISTINCT" : call.filter != nil ? "FILTER" : call.orderBy.isEmpty ? "WITHIN GROUP" : "ORDER BY"
@@ -31,8 +28,8 @@ extension Binder {
         case "coalesce": return try bindCoalesce(call.arguments.map(\.value), scope, at: span)
         case "nullif": return try bindNullIf(call.arguments.map(\.value), scope, at: span)
         default:
-            if Binder.windowFunctions.contains(name) {
-                throw SQLError(.windowingError, "window function \(name) requires an OVER clause", at: call.name.span.source)
+            if Binder.isWindowFunction(name) {
+                throw SQLError(.wrongObjectType, "window function \(name) requires an OVER clause", at: call.name.span.source)
             }
             return try bindFunction(name, call.arguments.map(\.value), scope, at: span, nameSpan: call.name.span.source)
         }
@@ -50,10 +47,6 @@ extension Binder {
         } catch { throw error.located(at: nameSpan ?? span) }
     }
 
-    private static let windowFunctions: Set<String> = [
-        "row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead", "first_value", "last_value", "nth_value",
-    ]
-
     private func undefined(_ name: String, at span: SourceSpan) -> SQLError {
         SQLError(
             .undefinedFunction, "function \(name) does not exist",
@@ -68,22 +61,29 @@ extension Binder {
         guard scope.clause.allowsAggregates else {
             throw SQLError(.groupingError, "aggregate functions are not allowed in \(scope.clause.rawValue)", at: span)
         }
+        scope.isInsideAggregate = true
+        defer { scope.isInsideAggregate = false }
+        // What an aggregate reads need not be grouped: its mentions are nobody's business outside.
+        let mentions = scope.mentions
+        let bound = try aggregateCall(call, scope, at: span)
+        scope.mentions = mentions
+        return scope.add(bound)
+    }
+
+    /// An aggregate with its argument and its filter, whether over a group or over a window.
+    func aggregateCall(_ call: FunctionCall, _ scope: ExpressionContext, at span: SourceSpan) throws(SQLError) -> AggregateCall {
+        let name = call.name.last.name
         if !call.orderBy.isEmpty || !call.withinGroup.isEmpty { throw unsupported("ORDER BY in aggregate \(name)", at: span) }
         if call.arguments.isEmpty, call.syntax != .star {
             if name == "count" { throw SQLError(.wrongObjectType, "count(*) must be used to call a parameterless aggregate function", at: span) }
             throw undefined("\(name)()", at: call.name.span.source)
         }
-        scope.isInsideAggregate = true
-        defer { scope.isInsideAggregate = false }
-        // What an aggregate reads need not be grouped: its mentions are nobody's business outside.
-        let mentions = scope.mentions
         var arguments: [BoundExpression] = []
         for argument in call.arguments { arguments.append(try bind(argument.value, scope)) }
         let filter: BoundExpression? =
             if let condition = call.filter {
                 try requireBoolean(try bind(condition, scope), in: "FILTER", at: condition.span.source)
             } else { nil }
-        scope.mentions = mentions
         do {
             let resolved = try FunctionRegistry.resolveAggregate(name, arguments: arguments.map(\.type), distinct: call.isDistinct)
             var argument = arguments.first
@@ -92,7 +92,7 @@ extension Binder {
             }
             // MIN, MAX and the boolean ones see the same values once or often: without DISTINCT they need no set of them.
             let isDistinct = call.isDistinct && ![.min, .max, .boolAnd, .boolOr].contains(resolved.function)
-            return scope.add(AggregateCall(resolved.function, argument: argument, distinct: isDistinct, filter: filter, type: resolved.type))
+            return AggregateCall(resolved.function, argument: argument, distinct: isDistinct, filter: filter, type: resolved.type)
         } catch { throw error.located(at: span) }
     }
 

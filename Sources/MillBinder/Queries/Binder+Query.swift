@@ -39,7 +39,8 @@ extension Binder {
         let query = try settlingOutput(query)
         var plan = query.plan
         if query.limit != nil || query.offset != 0 {
-            plan = .topN(LogicalTopN(input: plan, order: query.order, limit: query.limit, offset: query.offset))
+            let window = Window(partition: [], order: query.order)
+            plan = .rank(LogicalRank(input: plan, window: window, cut: Cut(limit: query.limit, offset: query.offset)))
         }
         let schema = plan.schema
         guard query.visible < schema.count else { return plan }

@@ -7,7 +7,7 @@ import MillSQL
 /// One SELECT: FROM, WHERE, grouping, output, DISTINCT and ORDER BY, in the order of their meaning.
 ///
 /// Output expressions are bound over the columns of FROM, with placeholders for aggregates and subqueries. A grouped
-/// SELECT then rewrites them over the groups (`regrouped`), and every subquery is joined to the plan where its operands
+/// SELECT then rewrites them over the groups (`regrouped`), window functions are computed over these, and every subquery is joined to the plan where its operands
 /// are at hand (`SelectPlan.attach`).
 extension Binder {
     /// An output column or hidden sort column on its way through the stages.
@@ -19,9 +19,6 @@ extension Binder {
     }
 
     func bindSelect(_ select: Select, orderBy: [OrderItem], outer: Scope?) throws(SQLError) -> BoundQuery {
-        if let window = select.windows.first {
-            throw unsupported("WINDOW", hint: "Write it with GROUP BY, or with a join to a grouped subquery.", at: window.name.span.source)
-        }
         if case .distinctOn(let expressions) = select.quantifier {
             throw unsupported("DISTINCT ON", hint: "Join with a subquery that groups by the key.", at: expressions.first?.span.source ?? select.span.source)
         }
@@ -31,6 +28,7 @@ extension Binder {
         if let filter = select.filter { try builder.filter(filter) }
 
         context.clause = .select
+        try bindWindowClause(select.windows, context)
         var items = try bindItems(select.items, context)
         let visible = items.count
         let names = items.map(\.name)
@@ -50,6 +48,7 @@ extension Binder {
             try builder.group(by: keys)
             if let having { try builder.filterGroups(having.expression, mentions: having.mentions) }
         }
+        try builder.computeWindowCalls()
         var expressions: [BoundExpression] = []
         for item in items {
             let expression = try builder.output(item.expression, mentions: item.mentions)
@@ -167,6 +166,9 @@ extension Binder {
         guard let named else { return try bind(expression, context) }
         if named.expression.columnsUsed.contains(where: { $0 >= Placeholder.aggregates && $0 < Placeholder.subqueries }) {
             throw SQLError(.groupingError, "aggregate functions are not allowed in GROUP BY", at: named.span)
+        }
+        if named.expression.columnsUsed.contains(where: Placeholder.isWindow) {
+            throw SQLError(.windowingError, "window functions are not allowed in GROUP BY", at: named.span)
         }
         return named.expression
     }

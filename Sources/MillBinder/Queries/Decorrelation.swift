@@ -12,6 +12,7 @@ import MillPlan
 /// - A filter gives up its correlated conjuncts.
 /// - A projection passes extra columns on.
 /// - A grouping turns `outer = inner` into one more key; DISTINCT takes any condition that way.
+/// - A ranking turns `outer = inner` into one more column of its partition: the first rows for each outer value.
 /// - An inner join gives up conditions of both sides, a left join those of its left side.
 ///
 /// A grouping without keys has one row even where nothing matched. After lifting it has none: `emptyRow` says what that
@@ -37,14 +38,14 @@ struct Decorrelation {
         case .aggregate(let node): return try lift(node)
         case .join(let node): return try lift(node)
         case .timeWindow(let node): return try lift(node)
-        case .scan, .values, .union, .topN: throw refused("in \(Decorrelation.name(plan))")
+        case .rank(let node): return try lift(node)
+        case .scan, .values, .union: throw refused("in \(Decorrelation.name(plan))")
         }
     }
 
     private static func name(_ plan: LogicalPlan) -> String {
         switch plan {
         case .union: "UNION"
-        case .topN: "LIMIT"
         default: "this place"
         }
     }
@@ -204,6 +205,39 @@ struct Decorrelation {
             plan: .project(
                 LogicalProject(input: join, expressions: sources.map { .column($0, schema[$0].type) }, names: sources.map { schema[$0].name })),
             predicates: result.predicates.map { $0.remapped { places[$0] ?? $0 } })
+    }
+
+    private func lift(_ node: LogicalRank) throws(SQLError) -> Result {
+        let inner = try lift(node.input)
+        guard inner.emptyRow == nil else { throw refused("under an aggregate with LIMIT") }
+        let count = node.input.schema.count
+        var expressions = inner.plan.schema.enumerated().map { BoundExpression.column($0, $1.type) }
+        var names = inner.plan.schema.map(\.name)
+        var window = node.window
+        var predicates: [BoundExpression] = []
+        for predicate in inner.predicates {
+            guard let (outer, own, rebuild) = Decorrelation.equality(predicate) else {
+                throw refused("by another condition than = under LIMIT")
+            }
+            let column = expressions.firstIndex(of: own) ?? expressions.count
+            if column == expressions.count {
+                expressions.append(own)
+                names.append("outer_\(column)")
+            }
+            if !window.partition.contains(column) { window.partition.append(column) }
+            // Ranks come between the original columns and those carried along.
+            predicates.append(rebuild(outer, .column(column < count ? column : column + node.functions.count, own.type)))
+        }
+        let width = expressions.count
+        let input = LogicalPlan.project(LogicalProject(input: inner.plan, expressions: expressions, names: names))
+        let plan = LogicalPlan.rank(LogicalRank(input: input, window: window, functions: node.functions, names: node.names, cut: node.cut))
+        let schema = plan.schema
+        let sources = Array(0..<count) + Array(width..<schema.count) + Array(count..<width)
+        return Result(
+            plan: .project(
+                LogicalProject(
+                    input: plan, expressions: sources.map { .column($0, schema[$0].type) }, names: sources.map { schema[$0].name })),
+            predicates: predicates)
     }
 
     private func lift(_ node: LogicalTimeWindow) throws(SQLError) -> Result {

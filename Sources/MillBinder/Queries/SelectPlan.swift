@@ -4,7 +4,7 @@ import MillExpr
 import MillPlan
 import MillSQL
 
-/// The plan of one SELECT while it grows: joins for subqueries, filters, the grouping.
+/// The plan of one SELECT while it grows: joins for subqueries, filters, the grouping, window functions.
 ///
 /// Columns of FROM keep their numbers until `group`, because everything else is joined to the right of them. After
 /// `group` the plan's columns are the keys and the aggregates' results; expressions bound over FROM are rewritten.
@@ -14,6 +14,8 @@ final class SelectPlan {
     private(set) var plan: LogicalPlan
     /// The columns that pending subqueries became.
     private var attached: [Int: BoundExpression] = [:]
+    /// The columns that window functions' calls became.
+    private var windowColumns: [Int] = []
     /// Group keys, once grouped.
     private var keys: [BoundExpression]?
 
@@ -93,7 +95,84 @@ final class SelectPlan {
 
     /// An output expression over the present plan, subqueries joined.
     func output(_ expression: BoundExpression, mentions: [Int: ObjectName]) throws(SQLError) -> BoundExpression {
-        try attach(try regrouped(expression, mentions: mentions), mentions: mentions)
+        let value = try attach(try regrouped(expression, mentions: mentions), mentions: mentions)
+        return value.remapped { Placeholder.isWindow($0) ? windowColumns[$0 - Placeholder.windows] : $0 }
+    }
+
+    // MARK: Window functions
+
+    /// Adds the columns of the window functions that the context has collected: for each window one ranking, and one join with the groups
+    /// that its partitions are. Both are over the same rows, so whatever windows are made of becomes columns first.
+    func computeWindowCalls() throws(SQLError) {
+        windowColumns = Array(repeating: 0, count: context.windowCalls.count)
+        var windows: [(window: Window, ranks: [Int: RankFunction], aggregates: [Int: AggregateCall])] = []
+        var seen: [PendingWindowCall.Window] = []
+        for call in context.windowCalls where !seen.contains(call.window) {
+            seen.append(call.window)
+            var found = (window: try window(call), ranks: [Int: RankFunction](), aggregates: [Int: AggregateCall]())
+            for (place, other) in context.windowCalls.enumerated() where other.window == call.window {
+                switch other.function {
+                case .rank(let function): found.ranks[place] = function
+                case .aggregate(var call):
+                    call.argument = try call.argument.map { (argument) throws(SQLError) in try output(argument, mentions: other.mentions) }
+                    call.filter = try call.filter.map { (filter) throws(SQLError) in try output(filter, mentions: other.mentions) }
+                    found.aggregates[place] = call
+                }
+            }
+            windows.append(found)
+        }
+        let rows = plan
+        for (window, ranks, _) in windows where !ranks.isEmpty {
+            let places = ranks.keys.sorted()
+            let functions = places.compactMap { ranks[$0] }
+            for (offset, place) in places.enumerated() { windowColumns[place] = plan.schema.count + offset }
+            plan = .rank(LogicalRank(input: plan, window: window, functions: functions, names: functions.map(\.rawValue)))
+        }
+        for (window, _, aggregates) in windows where !aggregates.isEmpty { join(rows, groupedBy: window.partition, aggregates) }
+    }
+
+    private func window(_ call: PendingWindowCall) throws(SQLError) -> Window {
+        var expressions: [BoundExpression] = []
+        for expression in call.window.partition + call.window.order.map(\.expression) {
+            expressions.append(try output(expression, mentions: call.mentions))
+        }
+        let columns = appending(expressions)
+        let partition = columns.prefix(call.window.partition.count).reduce(into: [Int]()) { if !$0.contains($1) { $0.append($1) } }
+        let order = zip(columns.dropFirst(call.window.partition.count), call.window.order).map { column, key in
+            SortKey(column: column, descending: key.descending, nullsFirst: key.nullsFirst)
+        }
+        return Window(partition: partition, order: order)
+    }
+
+    /// Joins the plan, which begins with the columns of `rows`, to their groups: each row has one, that of its partition, where missing
+    /// values are equal.
+    private func join(_ rows: LogicalPlan, groupedBy partition: [Int], _ aggregates: [Int: AggregateCall]) {
+        let schema = rows.schema
+        let places = aggregates.keys.sorted()
+        let calls = places.compactMap { aggregates[$0] }
+        let keys = partition.map { BoundExpression.column($0, schema[$0].type) }
+        let names = partition.map { schema[$0].name } + calls.map(\.function.rawValue)
+        let groups = LogicalPlan.aggregate(LogicalAggregate(input: rows, keys: keys, calls: calls, names: names))
+        let width = plan.schema.count
+        let same = keys.enumerated().map { BoundExpression.isNotDistinct($1, .column(width + $0, $1.type)) }
+        plan = .join(LogicalJoin(left: plan, right: groups, kind: .inner, condition: BoundExpression.conjunction(same)))
+        for (offset, place) in places.enumerated() { windowColumns[place] = width + keys.count + offset }
+    }
+
+    /// The columns of the plan that expressions are; those that are none yet are put behind the others.
+    private func appending(_ expressions: [BoundExpression]) -> [Int] {
+        let schema = plan.schema
+        var all = schema.indices.map { BoundExpression.column($0, schema[$0].type) }
+        let columns = expressions.map { expression in
+            if let known = all.firstIndex(of: expression) { return known }
+            all.append(expression)
+            return all.count - 1
+        }
+        if all.count > schema.count {
+            let names = schema.map(\.name) + (schema.count..<all.count).map { "window_\($0 - schema.count + 1)" }
+            plan = .project(LogicalProject(input: plan, expressions: all, names: names))
+        }
+        return columns
     }
 
     private func columnName(_ expression: BoundExpression) -> String? {
@@ -107,7 +186,7 @@ final class SelectPlan {
         guard let keys else { return expression }
         if let key = keys.firstIndex(of: expression) { return .column(key, expression.type) }
         if case .column(let index, let type) = expression {
-            if index >= Placeholder.subqueries || Placeholder.isOuter(index) { return expression }
+            if index >= Placeholder.subqueries || Placeholder.isOuter(index) || Placeholder.isWindow(index) { return expression }
             if index >= Placeholder.aggregates { return .column(keys.count + index - Placeholder.aggregates, type) }
             throw ungrouped(index, mentions: mentions)
         }

@@ -56,15 +56,36 @@ package struct KeyEncoder: Sendable {
 
     /// Appends the keys of `count` rows to those of earlier batches.
     package func append(_ columns: [Column], count: Int, to keys: inout EncodedKeys) {
-        precondition(columns.count <= order.count, "a key has a column for each value")
-        let lanes = columns.indices.map { KeyLane(columns[$0], order[$0]) }
-        lanes.withUnsafeBufferPointer { lanes in
-            for row in 0..<count {
-                for index in 0..<lanes.count { lanes[index].encode(row, into: &keys.buffer) }
-                keys.endKey()
-            }
+        let lanes = lanes(columns)
+        for row in 0..<count {
+            lanes.encode(row, into: &keys.buffer)
+            keys.endKey()
         }
-        withExtendedLifetime(columns) {}
+    }
+
+    /// A batch's columns prepared for encoding one row after another.
+    package func lanes(_ columns: [Column]) -> KeyLanes {
+        precondition(columns.count <= order.count, "a key has a column for each value")
+        return KeyLanes(columns, lanes: columns.indices.map { KeyLane(columns[$0], order[$0]) })
+    }
+}
+
+/// The columns of one batch as a `KeyEncoder` reads them.
+package struct KeyLanes {
+    /// Keeps alive what the lanes point at.
+    private let columns: [Column]
+    private let lanes: [KeyLane]
+
+    init(_ columns: [Column], lanes: [KeyLane]) {
+        self.columns = columns
+        self.lanes = lanes
+    }
+
+    /// Appends the key of one row.
+    @inline(__always) package func encode(_ row: Int, into buffer: inout KeyBuffer) {
+        lanes.withUnsafeBufferPointer { lanes in
+            for index in 0..<lanes.count { lanes[index].encode(row, into: &buffer) }
+        }
     }
 }
 

@@ -72,8 +72,11 @@ package struct RenderedJob {
                 kind, left: job.plan[node.inputs[0]], right: job.plan[node.inputs[1]], leftKeys: leftKeys, rightKeys: rightKeys, residual: residual)
         case .union, .result: return PassOperator()
         case .blackhole: return BlackholeOperator()
-        case .topN(let order, let limit, let offset):
-            return TopNOperator(columns: node.schema.map(\.type), order: order, limit: limit, offset: offset)
+        case .rank(let window, let functions, let cut):
+            let columns = input?.schema.map(\.type) ?? []
+            let isAppendOnly = input?.properties.appendOnly ?? false
+            if isAppendOnly, functions.isEmpty, cut == Cut(limit: 1) { return FirstRowOperator(columns: columns, window: window) }
+            return RankOperator(columns: columns, window: window, functions: functions, cut: cut, isAppendOnly: isAppendOnly)
         case .materialize(let key): return MaterializeOperator(columns: node.schema.map(\.type), key: key)
         }
     }

@@ -11,8 +11,8 @@ enum KernelTable {
         if let (kernel, taken) = ComparisonKernels.make(function, constants) ?? ArithmeticKernels.make(function, constants) { return (kernel, taken) }
         let name = function.name
         let types = function.argumentTypes
-        if let kernel = MathKernels.make(name, types) ?? DateTimeKernels.make(name, types) ?? StringKernels.make(name, types)
-            ?? PatternKernels.make(name, types, constants) ?? JSONKernels.make(name, types) ?? FormatKernels.make(name, types)
+        if let kernel = MathKernels.make(name, types) ?? DateTimeKernels.make(name, types) ?? PatternKernels.make(name, types, constants)
+            ?? StringKernels.make(name, types) ?? JSONKernels.make(name, types) ?? FormatKernels.make(name, types)
             ?? CatalogKernels.make(name, types)
         {
             return (kernel, nil)

@@ -10,14 +10,14 @@ enum PatternKernels {
         case "not_like": return like(types.count, constants, negated: true, ignoringCase: false)
         case "ilike": return like(types.count, constants, negated: false, ignoringCase: true)
         case "not_ilike": return like(types.count, constants, negated: true, ignoringCase: true)
-        case "matches": return regex(negated: false, ignoringCase: false)
-        case "regexp_like": return regex(negated: false, ignoringCase: false)
-        case "imatches": return regex(negated: false, ignoringCase: true)
-        case "not_matches": return regex(negated: true, ignoringCase: false)
-        case "not_imatches": return regex(negated: true, ignoringCase: true)
+        case "matches", "regexp_like": return regex(name)
+        case "imatches": return regex(name, ignoringCase: true)
+        case "not_matches": return regex(name, negated: true)
+        case "not_imatches": return regex(name, negated: true, ignoringCase: true)
         case "regexp_replace": return replace()
         case "regexp_count": return count()
-        case "regexp_substr": return substring()
+        case "regexp_substr", "regexp_match_group": return extract(name, types.count)
+        case "substring" where types[1] == .varchar: return extract(name, types.count)
         default: return nil
         }
     }
@@ -68,47 +68,59 @@ enum PatternKernels {
 
     // MARK: Regular expressions
 
-    /// The last pattern's compiled form: the next row nearly always has the same. Owned by one kernel, and so one thread.
+    /// The last pattern's compiled form, or why there is none: the next row nearly always has the same. Owned by one kernel, and so one
+    /// thread.
     private final class RegexCache {
-        private var last: (pattern: String, flags: String)?
-        private var regex: RegularExpression?
-        let ignoringCase: Bool
+        private var pattern: [UInt8] = []
+        private var flags: [UInt8] = []
+        private var outcome: Result<RegularExpression, SQLError>?
+        private let options: RegexOptions
+        /// The function's name if it does not take the option of all matches.
+        private let function: String?
 
-        init(ignoringCase: Bool) { self.ignoringCase = ignoringCase }
-
-        func regex(_ view: StringView, flags: String = "") throws(SQLError) -> RegularExpression {
-            let pattern = String(view)
-            if let regex, let last, last == (pattern, flags) { return regex }
-            if let bad = flags.first(where: { !"gicns".contains($0) }) {
-                throw SQLError(.invalidParameterValue, "invalid regular expression option: \"\(bad)\"")
-            }
-            let compiled = try RegularExpression(pattern, ignoringCase: ignoringCase || flags.contains("i"))
-            last = (pattern, flags)
-            regex = compiled
-            return compiled
+        init(_ options: RegexOptions = RegexOptions(), function: String? = nil) {
+            self.options = options
+            self.function = function
         }
+
+        /// The expression of a pattern, with further options by their letters.
+        func regex(_ pattern: StringView, flags: StringView = .empty) throws(SQLError) -> RegularExpression {
+            if let outcome, isSame(pattern, self.pattern), isSame(flags, self.flags) { return try outcome.get() }
+            self.pattern = pattern.withBytes { Array($0) }
+            self.flags = flags.withBytes { Array($0) }
+            let compiled = Result { () throws(SQLError) in
+                var options = options
+                try flags.withBytes { (letters) throws(SQLError) in try options.take(letters, global: function) }
+                return try pattern.withBytes { (bytes) throws(SQLError) in try RegularExpression(bytes, options) }
+            }
+            outcome = compiled
+            return try compiled.get()
+        }
+
+        private func isSame(_ view: StringView, _ bytes: [UInt8]) -> Bool { view.withBytes { $0.count == bytes.count && $0.elementsEqual(bytes) } }
     }
 
-    private static func regex(negated: Bool, ignoringCase: Bool) -> Kernel {
-        let cache = RegexCache(ignoringCase: ignoringCase)
+    private static func regex(_ name: String, negated: Bool = false, ignoringCase: Bool = false) -> Kernel {
+        let cache = RegexCache(RegexOptions(ignoresCase: ignoringCase), function: name)
         let hit: UInt8 = negated ? 0 : 1
         return { columns, count, frame in
             Loops.rows(columns, count, .boolean, frame) { row throws(SQLError) -> UInt8? in
-                let flags = columns.count > 2 ? String(StringKernels.view(columns, 2, row)) : ""
+                let flags = columns.count > 2 ? StringKernels.view(columns, 2, row) : .empty
                 let regex = try cache.regex(StringKernels.view(columns, 1, row), flags: flags)
-                return StringKernels.view(columns, 0, row).withBytes { regex.firstMatch(in: $0) != nil } ? hit : hit ^ 1
+                return StringKernels.view(columns, 0, row).withBytes { regex.matches($0) } ? hit : hit ^ 1
             }
         }
     }
 
     private static func replace() -> Kernel {
-        let cache = RegexCache(ignoringCase: false)
+        let cache = RegexCache()
         return { columns, count, frame in
             Loops.text(columns, count, .varchar, frame) { row, out throws(SQLError) in
-                let flags = columns.count > 3 ? String(StringKernels.view(columns, 3, row)) : ""
+                let flags = columns.count > 3 ? StringKernels.view(columns, 3, row) : .empty
                 let regex = try cache.regex(StringKernels.view(columns, 1, row), flags: flags)
+                let isGlobal = flags.withBytes { $0.contains(UInt8(ascii: "g")) }
                 StringKernels.view(columns, 0, row).withBytes { text in
-                    StringKernels.view(columns, 2, row).withBytes { regex.appendReplacing(text, with: $0, all: flags.contains("g"), to: &out) }
+                    StringKernels.view(columns, 2, row).withBytes { regex.appendReplacing(text, with: $0, all: isGlobal, to: &out) }
                 }
                 try StringKernels.checkLength(out.count)
                 return true
@@ -117,34 +129,48 @@ enum PatternKernels {
     }
 
     private static func count() -> Kernel {
-        let cache = RegexCache(ignoringCase: false)
+        let cache = RegexCache()
         return { columns, count, frame in
             Loops.rows(columns, count, .int32, frame) { row throws(SQLError) -> Int32? in
                 let regex = try cache.regex(StringKernels.view(columns, 1, row))
-                return StringKernels.view(columns, 0, row).withBytes { text in
-                    var found: Int32 = 0
-                    var at = 0
-                    while at <= text.count, let match = regex.firstMatch(in: text, from: at), let whole = match[0] {
+                var found: Int32 = 0
+                StringKernels.view(columns, 0, row).withBytes { text in
+                    regex.forEachMatch(text, groups: 0) { _ in
                         found += 1
-                        at = whole.isEmpty ? (whole.upperBound < text.count ? UTF8Text.next(text, whole.upperBound) : text.count + 1) : whole.upperBound
+                        return true
                     }
-                    return found
                 }
+                return found
             }
         }
     }
 
-    private static func substring() -> Kernel {
-        let cache = RegexCache(ignoringCase: false)
+    /// The text of a match, of its first group or of the group that a further argument names; NULL where there is none. Results point
+    /// into the text's heap.
+    private static func extract(_ name: String, _ arity: Int) -> Kernel {
+        let cache = RegexCache(function: name == "regexp_match_group" ? "regexp_match" : nil)
         return { columns, count, frame in
-            Loops.text(columns, count, .varchar, frame) { row, out throws(SQLError) in
-                let regex = try cache.regex(StringKernels.view(columns, 1, row))
-                return StringKernels.view(columns, 0, row).withBytes { text in
-                    guard let whole = regex.firstMatch(in: text)?[0] else { return false }
-                    out.append(contentsOf: text[whole])
-                    return true
+            let result = Loops.rows(columns, count, .varchar, frame) { row throws(SQLError) -> StringView? in
+                let flags = name == "regexp_match_group" && arity == 4 ? StringKernels.view(columns, 2, row) : .empty
+                let regex = try cache.regex(StringKernels.view(columns, 1, row), flags: flags)
+                var group = 0
+                switch name {
+                case "substring": group = min(regex.groupCount, 1)
+                // An array of the groups, or of the whole match where there are none.
+                case "regexp_match_group":
+                    group = StringKernels.int(columns, arity - 1, row)
+                    guard group >= 1, group <= max(regex.groupCount, 1) else { return nil }
+                    if regex.groupCount == 0 { group = 0 }
+                default: break
+                }
+                return StringKernels.view(columns, 0, row).withBytes { text -> StringView? in
+                    guard regex.match(text, groups: group), let range = regex.range(group) else { return nil }
+                    guard let base = text.baseAddress, !range.isEmpty else { return .empty }
+                    return StringView(base + range.lowerBound, count: range.count)
                 }
             }
+            result.keep(columns[0].heaps)
+            return result
         }
     }
 }

@@ -1,82 +1,83 @@
+import CRE2
 import MillBase
 import MillColumnar
 
-#if canImport(Glibc)
-import Glibc
-#else
-import Darwin
-#endif
-
-/// A POSIX extended regular expression of the C library, which matches without backtracking as long as the pattern has no back
-/// references: those are refused, because nothing bounds their time.
+/// A regular expression in PostgreSQL's syntax, matched by RE2 in time linear in the text.
 ///
-/// PostgreSQL's class shorthands (`\d \w \s` and their negations), word edges and non-capturing groups are translated;
-/// lazy quantifiers and look-around do not exist here and are refused. Compiled and used by one thread, in a UTF-8 locale
-/// that is set for the calls only.
+/// `RegexTranslation` writes the pattern in RE2's syntax. A match is the longest of the leftmost ones, as in PostgreSQL, unless the
+/// pattern has a lazy quantifier: then it is the one that the pattern names first. Back references and look-around, which no linear
+/// engine has, are refused; see `docs/decisions/010-re2-for-regular-expressions.md`.
+///
+/// Owned by one kernel, and so one thread.
 final class RegularExpression {
-    private var compiled = regex_t()
-    /// Groups that `\1` to `\9` may name, by their number after translation.
-    private let groups: [Int]
+    private let compiled: OpaquePointer
+    let groupCount: Int
+    /// Where the last match and its groups begin and end.
+    private let bounds: UnsafeMutablePointer<Int64>
 
-    /// - Throws: 2201B for what is not a regular expression.
-    init(_ pattern: String, ignoringCase: Bool) throws(SQLError) {
-        var ignoringCase = ignoringCase
-        var source = Substring(pattern)
-        if source.hasPrefix("(?i)") {
-            ignoringCase = true
-            source = source.dropFirst(4)
-        }
-        let (text, groups) = try Self.translated(source)
-        self.groups = groups
-        try PatternSize.check(text)
-        let code = Self.inUTF8 { regcomp(&compiled, text, REG_EXTENDED | (ignoringCase ? REG_ICASE : 0)) }
-        guard code == 0 else {
-            var message = [CChar](repeating: 0, count: 128)
-            regerror(code, &compiled, &message, message.count)
+    /// The whole match and the groups that `\1` to `\9` name, or the one that is asked for.
+    private static let pairsMax = 17
+    /// As many groups as an array of PostgreSQL's regexp_match is looked into.
+    static let groupMax = pairsMax - 1
+
+    /// - Throws: 2201B for what is not a regular expression, 0A000 for what is one but cannot be matched here.
+    init(_ pattern: UnsafeBufferPointer<UInt8>, _ options: RegexOptions) throws(SQLError) {
+        let translation = try RegexTranslation(pattern, options)
+        var flags: UInt32 = translation.options.ignoresCase ? MILL_REGEX_IGNORE_CASE.rawValue : 0
+        if translation.options.isLiteral { flags |= MILL_REGEX_LITERAL.rawValue }
+        if !translation.isLazy { flags |= MILL_REGEX_LONGEST.rawValue }
+        var message = [CChar](repeating: 0, count: 128)
+        guard let compiled = mill_regex_compile(translation.text, translation.text.count, flags, &message, message.count) else {
             let reason = String(decoding: message.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-            throw SQLError(.invalidRegularExpression, "invalid regular expression: \(reason.lowercased())")
+            throw SQLError(.invalidRegularExpression, "invalid regular expression: \(reason)")
         }
+        self.compiled = compiled
+        groupCount = Int(mill_regex_group_count(compiled))
+        bounds = .allocate(capacity: 2 * Self.pairsMax)
     }
 
-    deinit { regfree(&compiled) }
+    deinit {
+        mill_regex_free(compiled)
+        bounds.deallocate()
+    }
 
-    /// Byte ranges of the whole match and of the groups, from `start` on; nil when nothing matches.
-    func firstMatch(in text: UnsafeBufferPointer<UInt8>, from start: Int = 0) -> [Range<Int>?]? {
-        var matches = [regmatch_t](repeating: regmatch_t(), count: 10)
-        matches[0].rm_so = 0
-        matches[0].rm_eo = regoff_t(truncatingIfNeeded: text.count - start)
-        let code = Self.inUTF8 {
-            text.withMemoryRebound(to: CChar.self) { characters in
-                // An empty buffer has no address; REG_STARTEND never reads past its end, so any pointer will do.
-                withUnsafeTemporaryAllocation(of: CChar.self, capacity: 1) { empty in
-                    empty[0] = 0
-                    let base = characters.baseAddress.map { UnsafePointer($0 + start) } ?? UnsafePointer(empty.baseAddress.unsafelyUnwrapped)
-                    return regexec(&compiled, base, matches.count, &matches, REG_STARTEND | (start > 0 ? REG_NOTBOL : 0))
-                }
-            }
+    /// Whether there is a match from `start` on; `range` then tells of it, as far as the first `groups` groups.
+    func match(_ text: UnsafeBufferPointer<UInt8>, from start: Int = 0, groups: Int) -> Bool {
+        mill_regex_match(compiled, text.baseAddress, text.count, start, bounds, Int32(min(groups, Self.groupMax) + 1))
+    }
+
+    func matches(_ text: UnsafeBufferPointer<UInt8>) -> Bool { mill_regex_match(compiled, text.baseAddress, text.count, 0, bounds, 0) }
+
+    /// Bytes of the last match (0) or of one of its groups; nil for a group that took no part, or that there is none of.
+    func range(_ group: Int) -> Range<Int>? {
+        guard group <= min(groupCount, Self.groupMax), bounds[2 * group] >= 0 else { return nil }
+        return Int(bounds[2 * group])..<Int(bounds[2 * group + 1])
+    }
+
+    /// Calls `body` with every match from `start` on, none of which overlaps another, until it returns false.
+    func forEachMatch(_ text: UnsafeBufferPointer<UInt8>, from start: Int = 0, groups: Int, _ body: (Range<Int>) -> Bool) {
+        var at = start
+        while at <= text.count, match(text, from: at, groups: groups), let whole = range(0) {
+            guard body(whole) else { return }
+            // An empty match moves on by a character.
+            at = !whole.isEmpty ? whole.upperBound : whole.upperBound < text.count ? UTF8Text.next(text, whole.upperBound) : text.count + 1
         }
-        guard code == 0 else { return nil }
-        return matches.map { $0.rm_so < 0 ? nil : (start + Int($0.rm_so))..<(start + Int($0.rm_eo)) }
     }
 
     /// Appends `text` with the first match, or all, replaced; `\1` and `\&` in the replacement stand for what matched.
-    func appendReplacing(_ text: UnsafeBufferPointer<UInt8>, with replacement: UnsafeBufferPointer<UInt8>, all: Bool, to out: inout [UInt8]) {
-        var at = 0
-        while at <= text.count, let match = firstMatch(in: text, from: at), let whole = match[0] {
-            out.append(contentsOf: text[at..<whole.lowerBound])
-            append(replacement, match, text, &out)
-            at = whole.upperBound
-            if whole.isEmpty {
-                let next = at < text.count ? UTF8Text.next(text, at) : text.count + 1
-                out.append(contentsOf: text[at..<min(next, text.count)])
-                at = next
-            }
-            if !all { break }
+    func appendReplacing(_ text: UnsafeBufferPointer<UInt8>, with replacement: UnsafeBufferPointer<UInt8>, all: Bool, to out: inout [UInt8])
+    {
+        var copied = 0
+        forEachMatch(text, groups: 9) { whole in
+            out.append(contentsOf: text[copied..<whole.lowerBound])
+            append(replacement, text, &out)
+            copied = whole.upperBound
+            return all
         }
-        if at < text.count { out.append(contentsOf: text[at...]) }
+        out.append(contentsOf: text[copied...])
     }
 
-    private func append(_ replacement: UnsafeBufferPointer<UInt8>, _ match: [Range<Int>?], _ text: UnsafeBufferPointer<UInt8>, _ out: inout [UInt8]) {
+    private func append(_ replacement: UnsafeBufferPointer<UInt8>, _ text: UnsafeBufferPointer<UInt8>, _ out: inout [UInt8]) {
         var index = 0
         while index < replacement.count {
             let byte = replacement[index]
@@ -88,88 +89,43 @@ final class RegularExpression {
             let code = replacement[index]
             index += 1
             switch code {
-            case UInt8(ascii: "&"): if let range = match[0] { out.append(contentsOf: text[range]) }
-            case 49...57:
-                let number = Int(code - 49)
-                if number < groups.count, groups[number] < match.count, let range = match[groups[number]] { out.append(contentsOf: text[range]) }
+            case UInt8(ascii: "&"): if let range = range(0) { out.append(contentsOf: text[range]) }
+            case UInt8(ascii: "1")...UInt8(ascii: "9"):
+                if let range = range(Int(code - UInt8(ascii: "0"))) { out.append(contentsOf: text[range]) }
             case UInt8(ascii: "\\"): out.append(code)
             default: out += [byte, code]
             }
         }
     }
+}
 
-    private static func translated(_ pattern: Substring) throws(SQLError) -> (String, groups: [Int]) {
-        var out = ""
-        var groups: [Int] = []
-        var opened = 0
-        var inBrackets = false
-        var characters = Array(pattern)[...]
-        while let character = characters.popFirst() {
-            if character == "\\", let next = characters.popFirst() {
-                switch next {
-                case "d": out += inBrackets ? "[:digit:]" : "[[:digit:]]"
-                case "D": out += "[^[:digit:]]"
-                case "s": out += inBrackets ? "[:space:]" : "[[:space:]]"
-                case "S": out += "[^[:space:]]"
-                case "w": out += inBrackets ? "[:alnum:]_" : "[[:alnum:]_]"
-                case "W": out += "[^[:alnum:]_]"
-                case "m": out += "\\<"
-                case "M": out += "\\>"
-                case "y": out += "\\b"
-                case "Y": out += "\\B"
-                case "n": out += "\n"
-                case "t": out += "\t"
-                case "r": out += "\r"
-                case "1"..."9" where !inBrackets:
-                    throw SQLError(.featureNotSupported, "back references in regular expressions are not supported")
-                // Inside brackets POSIX has no escapes.
-                default: out += inBrackets ? String(next) : "\\\(next)"
-                }
-            } else if inBrackets {
-                if character == "]" { inBrackets = false }
-                if character == "[", characters.first == ":" {
-                    // A named class, with its own closing bracket.
-                    out += "["
-                    while let inner = characters.popFirst() {
-                        out.append(inner)
-                        if inner == "]" { break }
-                    }
-                    continue
-                }
-                out.append(character)
-            } else if character == "[" {
-                inBrackets = true
-                out.append(character)
-                if characters.first == "^" { out.append(characters.removeFirst()) }
-                if characters.first == "]" { out.append(characters.removeFirst()) }
-            } else if character == "(" {
-                opened += 1
-                out.append(character)
-                if characters.first == "?" {
-                    characters = characters.dropFirst()
-                    guard characters.first == ":" else {
-                        throw SQLError(.featureNotSupported, "look-around in regular expressions is not supported")
-                    }
-                    characters = characters.dropFirst()
-                } else {
-                    groups.append(opened)
-                }
-            } else if character == "?", let last = out.last, "*+?}".contains(last), !out.hasSuffix("\\\(last)") {
-                throw SQLError(.featureNotSupported, "lazy quantifiers in regular expressions are not supported")
-            } else {
-                out.append(character)
+/// The options of a regular expression as PostgreSQL's letters give them.
+struct RegexOptions: Equatable {
+    var ignoresCase = false
+    /// `.` and negated brackets stop at a newline, `^` and `$` stand at every line.
+    var isByLine = false
+    /// The pattern is plain text.
+    var isLiteral = false
+    /// All matches are meant, not the first one.
+    var isGlobal = false
+
+    /// - Throws: 22023 for a letter that is no option, or that `function` does not take.
+    mutating func take(_ letters: UnsafeBufferPointer<UInt8>, global function: String? = nil) throws(SQLError) {
+        for letter in letters {
+            switch letter {
+            case UInt8(ascii: "i"): ignoresCase = true
+            case UInt8(ascii: "c"): ignoresCase = false
+            case UInt8(ascii: "n"), UInt8(ascii: "m"): isByLine = true
+            case UInt8(ascii: "s"): isByLine = false
+            case UInt8(ascii: "q"): isLiteral = true
+            case UInt8(ascii: "e"), UInt8(ascii: "t"): break
+            case UInt8(ascii: "g"):
+                if let function { throw SQLError(.invalidParameterValue, "\(function)() does not support the \"global\" option") }
+                isGlobal = true
+            default:
+                let shown = String(decoding: [letter], as: UTF8.self)
+                throw SQLError(.invalidParameterValue, "invalid regular expression option: \"\(shown)\"")
             }
         }
-        return (out, groups)
-    }
-
-    /// Never freed: the one locale of the process for text.
-    private nonisolated(unsafe) static let locale: locale_t? = newlocale(LC_CTYPE_MASK, "C.UTF-8", nil)
-
-    private static func inUTF8<R>(_ body: () -> R) -> R {
-        guard let locale else { return body() }
-        let previous = uselocale(locale)
-        defer { uselocale(previous) }
-        return body()
     }
 }

@@ -50,11 +50,7 @@ struct PruneColumns: Optimizer.Rule {
             node.window.timeColumn = place(node.window.timeColumn)
             let bounds = input.schema.count
             return selecting(wanted.map { $0 < width ? place($0) : bounds + $0 - width }, of: .timeWindow(node))
-        case .topN(var node):
-            let (input, place) = needing(node.input, Set(wanted).union(node.order.map(\.column)))
-            node.input = input
-            for index in node.order.indices { node.order[index].column = place(node.order[index].column) }
-            return selecting(wanted.map(place), of: .topN(node))
+        case .rank(let node): return prune(node, to: wanted)
         }
     }
 
@@ -77,6 +73,20 @@ struct PruneColumns: Optimizer.Rule {
         }
         let places = wanted.map { column in column < keyCount ? column : keyCount + (calls.firstIndex(of: column - keyCount) ?? 0) }
         return selecting(places, of: .aggregate(node))
+    }
+
+    /// Numbers that nobody reads are not made: without them and without a cut, nothing is.
+    private func prune(_ node: LogicalRank, to wanted: [Int]) -> LogicalPlan {
+        let width = node.input.schema.count
+        let functions = wanted.filter { $0 >= width }.map { $0 - width }
+        if functions.isEmpty, node.cut == nil { return prune(node.input, to: wanted) }
+        let (input, place) = needing(node.input, node.window.columnsUsed.union(wanted.filter { $0 < width }))
+        let pruned = LogicalRank(
+            input: input, window: node.window.remapped(place), functions: functions.map { node.functions[$0] },
+            names: functions.map { node.names[$0] }, cut: node.cut)
+        let first = input.schema.count
+        let places = wanted.map { $0 < width ? place($0) : first + (functions.firstIndex(of: $0 - width) ?? 0) }
+        return selecting(places, of: .rank(pruned))
     }
 
     private func prune(_ node: LogicalJoin, to wanted: [Int]) -> LogicalPlan {

@@ -13,7 +13,7 @@ import MillPlan
 /// - grouping: if it reads keys only, and there are keys;
 /// - union: into every input;
 /// - time window: if it does not read the window's bounds;
-/// - top-N: nowhere.
+/// - ranking, top-N: if it reads only columns that partition, and there are some: it keeps whole partitions or none.
 ///
 /// An equality between the sides of an inner join goes into its condition even if it can fail: it is what makes the join
 /// a hash join, and it is still evaluated on rows of that join alone.
@@ -43,9 +43,12 @@ struct PushFilterDown: Optimizer.Rule {
             let (below, above) = split(predicates) { $0.columnsUsed.allSatisfy { $0 < width } }
             node.input = push(below, into: node.input)
             return filtered(.timeWindow(node), by: above)
-        case .topN(var node):
-            node.input = push([], into: node.input)
-            return filtered(.topN(node), by: predicates)
+        case .rank(var node):
+            let (below, above) = split(predicates) { predicate in
+                !predicate.columnsUsed.isEmpty && predicate.columnsUsed.allSatisfy(node.window.partition.contains)
+            }
+            node.input = push(below, into: node.input)
+            return filtered(.rank(node), by: above)
         case .scan, .values: return filtered(plan, by: predicates)
         }
     }

@@ -84,12 +84,17 @@ package struct StreamPlanner {
             let width = builder[input].schema.count
             properties.uniqueKey = properties.uniqueKey.map { $0 + [width] }
             return builder.add(.timeWindow(node.window), [input], builder[input].schema + node.schema.suffix(2), properties)
-        case .topN(let node):
-            let input = builder.gathering(lower(node.input))
-            let key = node.limit == 1 ? [] : builder[input].properties.uniqueKey
-            let properties = StreamProperties(uniqueKey: key, appendOnly: false, distribution: .single)
-            return builder.add(.topN(order: node.order, limit: node.limit, offset: node.offset), [input], builder[input].schema, properties)
+        case .rank(let node): return lower(node)
         }
+    }
+
+    private mutating func lower(_ node: LogicalRank) -> NodeIndex {
+        let partition = node.window.partition
+        let input = builder.distributing(lower(node.input), by: partition)
+        let inputNode = builder[input]
+        let schema = inputNode.schema + node.schema.suffix(node.functions.count)
+        let properties = StreamProperties.rank(node, input: inputNode.properties, width: inputNode.schema.count)
+        return builder.add(.rank(node.window, node.functions, node.cut), [input], schema, properties)
     }
 
     private mutating func lower(_ node: LogicalScan) -> NodeIndex {

@@ -39,6 +39,17 @@ extension StreamProperties {
         return StreamProperties(uniqueKey: key, appendOnly: appendOnly, distribution: distribution.remapped(map))
     }
 
+    /// What numbered rows have: one row of a partition is known by it, several by their row numbers, if these are there.
+    static func rank(_ node: LogicalRank, input: StreamProperties, width: Int) -> StreamProperties {
+        var key = input.uniqueKey
+        if let cut = node.cut, cut.function == .rowNumber, cut.limit == 1 {
+            key = node.window.partition
+        } else if key == nil, let number = node.functions.firstIndex(of: .rowNumber) {
+            key = node.window.partition + [width + number]
+        }
+        return StreamProperties(uniqueKey: key, appendOnly: false, distribution: input.distribution)
+    }
+
     /// What a join's output has.
     ///
     /// - Unique: if each row of one side meets at most one row of the other (whose key the join's keys contain), the
