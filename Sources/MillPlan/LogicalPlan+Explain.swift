@@ -35,6 +35,7 @@ extension LogicalPlan {
             return "LogicalJoin { \(node.kind.rawValue)" + (node.condition.map { ", on: " + printer.text($0) } ?? "") + " }"
         case .union: return "LogicalUnion"
         case .timeWindow(let node): return "LogicalTimeWindow { \(ExplainText.window(node.window, input: node.input.schema)) }"
+        case .sessionWindow(let node): return "LogicalSessionWindow { \(ExplainText.window(node.window, input: node.input.schema)) }"
         case .rank(let node):
             let text = ExplainText.rank(node.window, node.functions, node.cut, schema: node.input.schema)
             return "Logical\(node.cut == nil ? "Rank" : "TopN") { \(text) }"
@@ -66,6 +67,12 @@ enum ExplainText {
         if window.slideMicros != window.sizeMicros { text += ", slide: \(ExplainExpression.seconds(window.slideMicros))" }
         if window.offsetMicros != 0 { text += ", offset: \(ExplainExpression.seconds(window.offsetMicros))" }
         return text
+    }
+
+    static func window(_ window: SessionWindow, input: Schema) -> String {
+        let printer = ExplainExpression(input)
+        let text = "on: \(printer.name(window.timeColumn)), gap: \(ExplainExpression.seconds(window.gapMicros))"
+        return window.partition.isEmpty ? text : text + ", partition: \(printer.names(window.partition))"
     }
 
     static func rank(_ window: Window, _ functions: [RankFunction], _ cut: Cut?, schema: Schema) -> String {

@@ -24,6 +24,9 @@ extension LogicalPlan {
         case .timeWindow(var node):
             node.input = inputs[0]
             return .timeWindow(node)
+        case .sessionWindow(var node):
+            node.input = inputs[0]
+            return .sessionWindow(node)
         case .rank(var node):
             node.input = inputs[0]
             return .rank(node)
@@ -40,7 +43,7 @@ extension LogicalPlan {
     /// The operator's own expressions, each over the columns of its input.
     package var expressions: [BoundExpression] {
         switch self {
-        case .scan, .union, .timeWindow, .rank: []
+        case .scan, .union, .timeWindow, .sessionWindow, .rank: []
         case .values(let node): node.rows.flatMap { $0 }
         case .project(let node): node.expressions
         case .filter(let node): [node.predicate]
@@ -54,7 +57,7 @@ extension LogicalPlan {
         _ change: (BoundExpression) throws(Failure) -> BoundExpression
     ) throws(Failure) -> LogicalPlan {
         switch self {
-        case .scan, .union, .timeWindow, .rank: return self
+        case .scan, .union, .timeWindow, .sessionWindow, .rank: return self
         case .values(var node):
             for row in node.rows.indices {
                 for column in node.rows[row].indices { node.rows[row][column] = try change(node.rows[row][column]) }

@@ -16,6 +16,7 @@ package indirect enum LogicalPlan: Hashable, Sendable {
     case join(LogicalJoin)
     case union(LogicalUnion)
     case timeWindow(LogicalTimeWindow)
+    case sessionWindow(LogicalSessionWindow)
     case rank(LogicalRank)
 
     package var schema: Schema {
@@ -28,6 +29,7 @@ package indirect enum LogicalPlan: Hashable, Sendable {
         case .join(let node): node.schema
         case .union(let node): node.schema
         case .timeWindow(let node): node.schema
+        case .sessionWindow(let node): node.schema
         case .rank(let node): node.schema
         }
     }
@@ -41,6 +43,7 @@ package indirect enum LogicalPlan: Hashable, Sendable {
         case .join(let node): [node.left, node.right]
         case .union(let node): node.inputs
         case .timeWindow(let node): [node.input]
+        case .sessionWindow(let node): [node.input]
         case .rank(let node): [node.input]
         }
     }

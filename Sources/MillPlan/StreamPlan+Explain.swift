@@ -59,6 +59,12 @@ extension StreamPlan {
         case .project(let expressions):
             return " { \(ExplainText.projection(expressions, names: node.schema.map(\.name), input: input)) }"
         case .timeWindow(let window): return " { \(ExplainText.window(window, input: input)) }"
+        case .sessionWindow(let window): return " { \(ExplainText.window(window, input: input)) }"
+        case .sessionAggregate(let window, let keys, let calls):
+            let keyText = ExplainExpression(window.schema(over: input)).names(keys)
+            let callText = calls.map { printer.text($0) }.joined(separator: ", ")
+            let text = "\(ExplainText.window(window, input: input)), keys: \(keyText)"
+            return " { \(text)" + (calls.isEmpty ? "" : ", calls: [\(callText)]") + " }"
         case .exchange, .union, .result, .blackhole: return ""
         case .aggregate(let keys, let calls):
             let text = calls.map { printer.text($0) }.joined(separator: ", ")
@@ -87,6 +93,8 @@ extension StreamOperation {
         case .filter: "StreamFilter"
         case .project: "StreamProject"
         case .timeWindow: "StreamTimeWindow"
+        case .sessionWindow: "StreamSessionWindow"
+        case .sessionAggregate: "StreamSessionAggregate"
         case .exchange: "StreamExchange"
         case .aggregate: "StreamAggregate"
         case .join(_, let leftKeys, _, _): leftKeys.isEmpty ? "StreamNestedLoopJoin" : "StreamHashJoin"

@@ -87,6 +87,11 @@ package enum StreamOperation: Hashable, Sendable {
     case filter(BoundExpression)
     case project([BoundExpression])
     case timeWindow(TimeWindow)
+    /// Input is distributed by the window's partition.
+    case sessionWindow(SessionWindow)
+    /// An aggregate whose groups are sessions, over append-only input distributed by the window's partition. `keys` number the columns
+    /// of the window's output: each of its partition, and one or both of the bounds. Output: the keys in order, then the calls.
+    case sessionAggregate(SessionWindow, keys: [Int], calls: [AggregateCall])
     /// Sends every row to the worker that the distribution names.
     case exchange(Distribution)
     /// Output: the key columns in order, then the calls. Input is distributed by the keys (`single` when there are none).

@@ -230,6 +230,9 @@ package final class StateTable {
         for (index, column) in columns.enumerated() { write(column, to: index, batchRows: all, rows: rows) }
     }
 
+    /// A row of a table without columns, with a payload of zeros and without a directory entry.
+    package func append(hash: UInt64) -> RowNumber { allocateRow(hash: max(hash, 1)) }
+
     /// The row equal to each batch row, or `notFound`.
     package func find(_ columns: [Column], hashes: UnsafePointer<UInt64>, count batchCount: Int, rows: UnsafeMutablePointer<RowNumber>) {
         precondition(batchCount <= Limits.batchRowsMax, "a batch has at most \(Limits.batchRowsMax) rows")

@@ -46,6 +46,21 @@ package struct PlanBuilder {
         return addAlike(.timeWindow(window), input, schema(input) + bounds)
     }
 
+    package mutating func sessionWindow(_ input: NodeIndex, _ window: SessionWindow) -> NodeIndex {
+        let routed = exchange(input, window.partition.isEmpty ? .single : .hash(window.partition))
+        let distribution = plan[routed].properties.distribution
+        return add(.sessionWindow(window), [routed], window.schema(over: schema(input)), appendOnly: false, distribution)
+    }
+
+    package mutating func sessionAggregate(
+        _ input: NodeIndex, _ window: SessionWindow, keys: [Int], _ calls: [AggregateCall]
+    ) -> NodeIndex {
+        let routed = exchange(input, window.partition.isEmpty ? .single : .hash(window.partition))
+        let windowed = window.schema(over: schema(input))
+        let fields = keys.map { windowed[$0] } + calls.enumerated().map { Field("a\($0)", $1.type) }
+        return add(.sessionAggregate(window, keys: keys, calls: calls), [routed], fields, appendOnly: false, .any)
+    }
+
     package mutating func exchange(_ input: NodeIndex, _ distribution: Distribution) -> NodeIndex {
         add(.exchange(distribution), [input], schema(input), appendOnly: plan[input].properties.appendOnly, distribution)
     }

@@ -10,10 +10,12 @@ package struct RandomRelation: Sendable {
     package private(set) var rows: [[Scalar]] = []
     package let appendOnly: Bool
 
-    package init(_ schema: Schema, appendOnly: Bool = false, using random: inout SeededGenerator) {
+    /// - Parameter values: what to draw from in some of the columns, in place of the values of their types.
+    package init(_ schema: Schema, appendOnly: Bool = false, values: [Int: [Scalar]] = [:], using random: inout SeededGenerator) {
         self.schema = schema
         self.appendOnly = appendOnly
-        domains = schema.map { field in
+        domains = schema.enumerated().map { index, field in
+            if let given = values[index] { return given.shuffled(using: &random) }
             let all = RandomValues.all(field.type)
             let size = random.pick([1, 2, 3, 6, 12])
             return (0..<size).map { _ in random.pick(all) }

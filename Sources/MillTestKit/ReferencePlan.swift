@@ -23,9 +23,13 @@ package struct ReferencePlan {
     /// so is what DISTINCT leaves for a sum.
     package static func mayLookDifferent(_ plan: StreamPlan) -> Bool {
         plan.nodes.contains { node in
-            guard case .aggregate(let keys, let calls) = node.operation else { return false }
-            let schema = plan[node.inputs[0]].schema
-            return keys.contains { looksVary(schema[$0].type) } || calls.contains { $0.distinct && looksVary($0.type) }
+            switch node.operation {
+            case .aggregate(let keys, let calls):
+                let schema = plan[node.inputs[0]].schema
+                return keys.contains { looksVary(schema[$0].type) } || calls.contains { $0.distinct && looksVary($0.type) }
+            case .sessionAggregate(let window, _, _): return window.partition.contains { looksVary(plan[node.inputs[0]].schema[$0].type) }
+            default: return false
+            }
         }
     }
 
@@ -43,6 +47,10 @@ package struct ReferencePlan {
         case .filter(let predicate): return inputs[0].filter { ReferenceExpression.evaluate(predicate, $0).isTrue }
         case .project(let expressions): return inputs[0].map { row in expressions.map { ReferenceExpression.evaluate($0, row) } }
         case .timeWindow(let window): return inputs[0].flatMap { windows(of: $0, window) }
+        case .sessionWindow(let window): return sessions(inputs[0], window, schema(node.inputs[0]))
+        case .sessionAggregate(let window, let keys, let calls):
+            let schema = schema(node.inputs[0])
+            return aggregate(sessions(inputs[0], window, schema), keys, calls, window.schema(over: schema))
         case .exchange, .materialize, .result, .blackhole: return inputs[0]
         case .aggregate(let keys, let calls): return aggregate(inputs[0], keys, calls, schema(node.inputs[0]))
         case .join(let kind, let leftKeys, let rightKeys, let residual):
@@ -95,14 +103,11 @@ package struct ReferencePlan {
 
     /// Every window [s, s + size) with s = offset + n * slide that holds the row's time.
     private func windows(of row: ReferenceRow, _ window: TimeWindow) -> [ReferenceRow] {
-        guard case .integer(let number) = row[window.timeColumn] else { return [row + [.null, .null]] }
         let isDate = plan.nodes.contains { node in
             if case .timeWindow(window) = node.operation { return plan[node.inputs[0]].schema[window.timeColumn].type == .date }
             return false
         }
-        let time = Int128(number) * (isDate ? 86_400_000_000 : 1)
-        let bound = Int128(Int64.max / 4)
-        guard time > -bound, time < bound else { return [row + [.null, .null]] }
+        guard let time = time(row[window.timeColumn], isDate: isDate) else { return [row + [.null, .null]] }
         let (size, slide, offset) = (Int128(window.sizeMicros), Int128(window.slideMicros), Int128(window.offsetMicros))
         // Far enough before the time, then every start in turn.
         var start = (time - offset) / slide * slide + offset - (size / slide + 2) * slide
@@ -110,6 +115,40 @@ package struct ReferencePlan {
         while start <= time {
             if time < start + size { result.append(row + [.integer(Int64(start)), .integer(Int64(start + size))]) }
             start += slide
+        }
+        return result
+    }
+
+    /// Microseconds; nil when missing or beyond what windows can express.
+    private func time(_ value: ReferenceValue, isDate: Bool) -> Int128? {
+        guard case .integer(let number) = value else { return nil }
+        let time = Int128(number) * (isDate ? 86_400_000_000 : 1)
+        let bound = Int128(Int64.max / 4)
+        return time > -bound && time < bound ? time : nil
+    }
+
+    /// The rows of each partition sorted by time, cut where two neighbours are more than the gap apart.
+    private func sessions(_ rows: [ReferenceRow], _ window: SessionWindow, _ schema: Schema) -> [ReferenceRow] {
+        let isDate = schema[window.timeColumn].type == .date
+        var partitions: [ReferenceRow: [(time: Int128, row: ReferenceRow)]] = [:]
+        var result: [ReferenceRow] = []
+        for row in rows {
+            if let time = time(row[window.timeColumn], isDate: isDate) {
+                partitions[window.partition.map { row[$0].key }, default: []].append((time, row))
+            } else {
+                result.append(row + [.null, .null])
+            }
+        }
+        for partition in partitions.values {
+            let sorted = partition.sorted { $0.time < $1.time }
+            var session: [(time: Int128, row: ReferenceRow)] = []
+            for (index, entry) in sorted.enumerated() {
+                session.append(entry)
+                if index + 1 < sorted.count, sorted[index + 1].time - entry.time <= Int128(window.gapMicros) { continue }
+                let bounds = [session[0].time, entry.time + Int128(window.gapMicros)].map { ReferenceValue.integer(Int64($0)) }
+                result += session.map { $0.row + bounds }
+                session = []
+            }
         }
         return result
     }

@@ -211,9 +211,13 @@ package struct StatementGenerator {
         }
         scope.append(ScopedColumn(text: "\(name).window_start", type: .timestamp))
         scope.append(ScopedColumn(text: "\(name).window_end", type: .timestamp))
-        return chance(2)
-            ? "TUMBLE(\(table.name), \(time.name), INTERVAL '\(1 + random.below(60)) SECONDS') AS \(name)"
-            : "HOP(\(table.name), \(time.name), INTERVAL '1' MINUTE, INTERVAL '\(2 + random.below(4))' MINUTE) AS \(name)"
+        return switch random.below(3) {
+        case 0: "TUMBLE(\(table.name), \(time.name), INTERVAL '\(1 + random.below(60)) SECONDS') AS \(name)"
+        case 1: "HOP(\(table.name), \(time.name), INTERVAL '1' MINUTE, INTERVAL '\(2 + random.below(4))' MINUTE) AS \(name)"
+        default:
+            "SESSION(\(table.name)\(chance(3) ? "" : " PARTITION BY \(pick(table.columns).name)"), \(time.name), "
+                + "INTERVAL '\(1 + random.below(60))' MINUTE) AS \(name)"
+        }
     }
 
     /// A table's rows with their numbers, most often cut by them.

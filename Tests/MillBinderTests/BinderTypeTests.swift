@@ -30,6 +30,8 @@ import Testing
             "k integer, ts timestamp without time zone, day date, name character varying, window_start timestamp without time zone, "
                 + "window_end timestamp without time zone"),
         ("SELECT window_end FROM HOP(s, day, INTERVAL '1 day', INTERVAL '7 days') w", "window_end timestamp without time zone"),
+        ("SELECT k, window_start, window_end FROM SESSION(s PARTITION BY k, day, INTERVAL '1 day')",
+            "k integer, window_start timestamp without time zone, window_end timestamp without time zone"),
         ("WITH w AS (SELECT k, ts FROM s) SELECT k, window_start FROM TUMBLE(w, ts, INTERVAL '1' MINUTE)",
             "k integer, window_start timestamp without time zone"),
         ("SELECT now(), current_date, EXTRACT(year FROM ts) FROM s", "now timestamp with time zone, current_date date, extract numeric"),

@@ -24,13 +24,15 @@ struct LawCase {
     var changesMax = 40
 
     /// Adds a table; returns its number.
-    mutating func addTable(_ types: [SQLType], appendOnly: Bool = false, using random: inout SeededGenerator) -> Int {
+    mutating func addTable(
+        _ types: [SQLType], appendOnly: Bool = false, values: [Int: [Scalar]] = [:], using random: inout SeededGenerator
+    ) -> Int {
         let schema = types.enumerated().map { Field("c\($0)", $1) }
         let id = ObjectID(UInt32(100 + tables.count))
         tables.append(
             Table(
                 reference: RelationReference(id: id, name: "t\(tables.count)", kind: .table),
-                relation: RandomRelation(schema, appendOnly: appendOnly, using: &random)))
+                relation: RandomRelation(schema, appendOnly: appendOnly, values: values, using: &random)))
         return tables.count - 1
     }
 

@@ -205,6 +205,71 @@ import Testing
         }
     }
 
+    // MARK: Sessions
+
+    /// A table of partition columns, a time whose values are near each other, a flag and a value; and a session window over it.
+    private static func sessionCase(
+        _ law: inout LawCase, value: SQLType, appendOnly: Bool, using random: inout SeededGenerator
+    ) -> (table: Int, window: SessionWindow) {
+        let partitionTypes = (0..<random.pick([0, 1, 1, 1, 2])).map { _ in random.pick(RandomValues.types) }
+        let timeColumn = partitionTypes.count
+        let timeType = random.pick([SQLType.timestamp, .timestamp, .timestamptz, .date])
+        // Few times leave gaps that a row closes or opens; many give long sessions.
+        let near = (0..<random.pick([3, 8, 20, 60])).map { _ in Scalar.int(Int64(random.number(-30...30))) }
+        let far: [Scalar] = random.oneIn(3) ? RandomValues.all(timeType) : []
+        let table = law.addTable(
+            partitionTypes + [timeType, .boolean, value], appendOnly: appendOnly, values: [timeColumn: near + far], using: &random)
+        let unit: Int64 = timeType == .date ? 86_400_000_000 : 1
+        let gap = random.pick([unit, 2 * unit, 3 * unit, 7 * unit, 3 * unit + 1 - unit % 2, 100 * unit, SessionWindow.gapMicrosBound - 1])
+        let window = SessionWindow(
+            timeColumn: timeColumn, boundType: timeType == .timestamptz ? .timestamptz : .timestamp, gapMicros: gap,
+            partition: Array(0..<timeColumn))
+        return (table, window)
+    }
+
+    @Test func sessionWindowSplitsAndJoinsSessions() {
+        LawRun.forAll { random in
+            var law = LawCase()
+            let type = random.pick(RandomValues.types)
+            let (table, window) = Self.sessionCase(&law, value: type, appendOnly: random.oneIn(4), using: &random)
+            var builder = PlanBuilder()
+            law.addView(builder.materialize(builder.sessionWindow(law.scan(table, in: &builder), window)))
+            return law
+        }
+    }
+
+    @Test(arguments: RandomValues.types) func aggregatesOfSessionsAreMerged(type: SQLType) {
+        LawRun.forAll { random in
+            var law = LawCase()
+            let (table, window) = Self.sessionCase(&law, value: type, appendOnly: true, using: &random)
+            var builder = PlanBuilder()
+            let width = window.partition.count + 3
+            let possible = Self.calls(width - 1, type).filter { $0.function != .singleValue }
+            let calls = (0..<random.number(0...4)).map { _ in
+                var call = random.pick(possible)
+                if random.oneIn(3) { call.filter = .column(width - 2, .boolean) }
+                return call
+            }
+            let keys = window.partition + random.pick([[width, width + 1], [width], [width + 1]])
+            let rows = law.scan(table, in: &builder)
+            law.addView(builder.materialize(builder.sessionAggregate(rows, window, keys: keys.shuffled(using: &random), calls)))
+            return law
+        }
+    }
+
+    @Test func sessionsLongerThanABatch() {
+        LawRun.forAll(2) { random in
+            var law = LawCase()
+            law.changesMax = 6000
+            let times = (0..<5000).map { Scalar.int($0 * 3) }
+            let table = law.addTable([.boolean, .timestamp, .varchar], values: [1: times], using: &random)
+            var builder = PlanBuilder()
+            let window = SessionWindow(timeColumn: 1, boundType: .timestamp, gapMicros: random.pick([3, 9, 30]), partition: [0])
+            law.addView(builder.materialize(builder.sessionWindow(law.scan(table, in: &builder), window)))
+            return law
+        }
+    }
+
     // MARK: Ranks
 
     private static func rankCase(

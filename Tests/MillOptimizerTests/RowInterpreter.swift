@@ -26,7 +26,7 @@ struct RowInterpreter {
         case .aggregate(let node): return aggregate(node)
         case .join(let node): return join(node)
         case .union(let node): return node.inputs.flatMap { rows($0) }
-        case .timeWindow: return []
+        case .timeWindow, .sessionWindow: return []
         case .rank(let node): return rank(node)
         }
     }

@@ -16,6 +16,9 @@ import Testing
         "SELECT * FROM k JOIN s ON k.a = s.a JOIN u ON u.a = k.a",
         "SELECT k.x, count(*) FROM k LEFT JOIN t ON k.a = t.a + 1 GROUP BY k.x",
         "SELECT a, window_start, count(*) FROM HOP(s, ts, INTERVAL '2' SECOND, INTERVAL '10' SECOND) GROUP BY a, window_start",
+        "SELECT a, window_start, count(*) FROM SESSION(s PARTITION BY a, ts, INTERVAL '2' SECOND) GROUP BY a, window_start",
+        "SELECT count(*), max(a) FROM SESSION(s, ts, INTERVAL '2' SECOND) GROUP BY window_end",
+        "SELECT * FROM SESSION(s PARTITION BY a, ts, INTERVAL '2' SECOND) JOIN k USING (a)",
         "SELECT x.a FROM t x RIGHT JOIN t y ON x.a = y.b AND x.b < y.a",
         "SELECT a % 2 AS m, count(DISTINCT b), sum(a * b) FROM t GROUP BY a % 2",
         "SELECT * FROM (VALUES (1, 2), (3, 1 + 1)) v(p, q) JOIN t ON v.p = t.a",
@@ -63,6 +66,13 @@ import Testing
             #expect(expressions.allSatisfy { $0.columnsUsed.allSatisfy { $0 >= 0 && $0 < inputWidth } })
             #expect(expressions.map(\.type) == node.schema.map(\.type))
         case .timeWindow(let window): #expect(window.timeColumn < inputWidth && width == inputWidth + 2)
+        case .sessionWindow(let window):
+            #expect(isTogether(inputs[0], window.partition))
+            #expect(window.timeColumn < inputWidth && width == inputWidth + 2)
+        case .sessionAggregate(let window, let keys, let calls):
+            #expect(isTogether(inputs[0], window.partition) && inputs[0].properties.appendOnly)
+            #expect(Set(keys.filter { $0 < inputWidth }) == Set(window.partition) && keys.contains { $0 >= inputWidth })
+            #expect(width == keys.count + calls.count)
         case .exchange(let distribution): #expect(node.properties.distribution == distribution)
         case .aggregate(let keys, let calls):
             #expect(isTogether(inputs[0], keys))

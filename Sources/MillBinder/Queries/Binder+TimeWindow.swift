@@ -4,35 +4,105 @@ import MillExpr
 import MillPlan
 import MillSQL
 
-/// TUMBLE and HOP in FROM.
+/// A table function that appends the bounds of windows.
+private enum WindowFunction: String, CaseIterable {
+    case tumble
+    case hop
+    case session
+
+    /// SQL's name.
+    var name: String { rawValue.uppercased() }
+
+    /// Arguments in their order, by the names that Flink gives them.
+    var arguments: [String] {
+        switch self {
+        case .tumble: ["data", "timecol", "size", "offset"]
+        case .hop: ["data", "timecol", "slide", "size", "offset"]
+        case .session: ["data", "timecol", "gap"]
+        }
+    }
+
+    /// The first so many arguments cannot be left out.
+    var requiredCount: Int { self == .hop ? 4 : 3 }
+
+    var usage: String {
+        switch self {
+        case .tumble: "TUMBLE(relation, time_column, size [, offset])"
+        case .hop: "HOP(relation, time_column, slide, size [, offset])"
+        case .session: "SESSION(relation [PARTITION BY (column, ...)], time_column, gap)"
+        }
+    }
+}
+
+/// TUMBLE, HOP and SESSION in FROM.
 extension Binder {
     /// Windows that one row may fall into at most: more is a mistyped interval, and each is a row.
     private static let windowsPerRowMax: Int64 = 10_000
 
     func bindTableFunction(_ function: TableFunction, outer: Scope?) throws(SQLError) -> FromItem {
-        let call = function.call
-        let name = call.name.last.name
+        let name = function.call.name.last.name
+        let span = function.call.name.span.source
         if name == "unnest" || name == "pg_options_to_table" { return try bindArrayTable(function, outer: outer) }
-        guard name == "tumble" || name == "hop" else {
-            if FunctionRegistry.isFunction(name) || FunctionRegistry.isAggregate(name) {
-                throw unsupported("function \(name) in FROM", at: call.name.span.source)
-            }
-            throw SQLError(
-                .undefinedFunction, "table function \(name) does not exist", hint: "TUMBLE and HOP are the table functions.", at: call.name.span.source)
+        guard let window = WindowFunction(rawValue: name) else {
+            let isKnown = FunctionRegistry.isFunction(name) || FunctionRegistry.isAggregate(name)
+            if isKnown { throw unsupported("function \(name) in FROM", at: span) }
+            let hint = "TUMBLE, HOP and SESSION are the table functions."
+            throw SQLError(.undefinedFunction, "table function \(name) does not exist", hint: hint, at: span)
         }
         if function.withOrdinality { throw unsupported("WITH ORDINALITY", at: function.span.source) }
-        let isHop = name == "hop"
-        let required = isHop ? 4 : 3
-        let arguments = call.arguments.map(\.value)
-        guard (required...required + 1).contains(arguments.count) else {
-            let usage = isHop ? "HOP(relation, time_column, slide, size [, offset])" : "TUMBLE(relation, time_column, size [, offset])"
+        let arguments = try ordered(function, window)
+        for argument in arguments.dropFirst(window == .session ? 1 : 0) {
+            guard let first = argument.partitionBy.first else { continue }
             throw SQLError(
-                .undefinedFunction, "\(name.uppercased()) takes \(required) or \(required + 1) arguments", hint: "Write \(usage).",
-                at: function.span.source)
+                .syntaxError, "PARTITION BY stands only behind the relation of SESSION",
+                hint: window == .session ? nil : "\(window.name) needs none: group by the columns.", at: first.span.source)
         }
-        let input = try bindWindowInput(arguments[0], outer: outer)
-        let (column, type) = try bindTimeColumn(arguments[1], input, name.uppercased())
-        let slide = try bindDuration(arguments[2], isHop ? "slide" : "size", name.uppercased())
+        let input = try bindWindowInput(arguments[0].value, outer: outer)
+        let (column, type) = try bindTimeColumn(arguments[1].value, input, window.name)
+        let boundType: SQLType = type == .timestamptz ? .timestamptz : .timestamp
+        if window == .session {
+            let gap = try bindDuration(arguments[2].value, "gap", window.name)
+            guard gap < SessionWindow.gapMicrosBound else {
+                throw SQLError(.invalidParameterValue, "the gap of SESSION is out of range", at: arguments[2].value.span.source)
+            }
+            let partition = try bindPartition(arguments[0].partitionBy, input)
+            let session = SessionWindow(timeColumn: column, boundType: boundType, gapMicros: gap, partition: partition)
+            let plan = LogicalPlan.sessionWindow(LogicalSessionWindow(input: input.plan, window: session))
+            return try windowed(plan, over: input, alias: function.alias)
+        }
+        let bound = try bindSlide(window, arguments.map(\.value), column, boundType)
+        return try windowed(.timeWindow(LogicalTimeWindow(input: input.plan, window: bound)), over: input, alias: function.alias)
+    }
+
+    /// The arguments in the order of the function, as which some or all may be given by name.
+    private func ordered(_ function: TableFunction, _ window: WindowFunction) throws(SQLError) -> [FunctionCall.Argument] {
+        var places: [FunctionCall.Argument?] = Array(repeating: nil, count: window.arguments.count)
+        for (index, argument) in function.call.arguments.enumerated() {
+            let named = argument.name.map { name in window.arguments.firstIndex(of: name.name) }
+            guard let place = named ?? index, place < places.count, places[place] == nil else {
+                guard let name = argument.name else { break }
+                throw SQLError(
+                    .undefinedFunction, "\(window.name) has no argument \"\(name.name)\", or has it twice",
+                    hint: "Its arguments are \(window.arguments.map { $0.uppercased() }.joined(separator: ", ")).", at: name.span.source)
+            }
+            places[place] = argument
+        }
+        let given = places.prefix { $0 != nil }.compactMap { $0 }
+        guard given.count == function.call.arguments.count, given.count >= window.requiredCount else {
+            let (least, most) = (window.requiredCount, window.arguments.count)
+            throw SQLError(
+                .undefinedFunction, "\(window.name) takes \(least == most ? "\(least)" : "\(least) or \(most)") arguments",
+                hint: "Write \(window.usage).", at: function.span.source)
+        }
+        return given
+    }
+
+    /// The window of TUMBLE or HOP.
+    private func bindSlide(
+        _ function: WindowFunction, _ arguments: [Expression], _ column: Int, _ boundType: SQLType
+    ) throws(SQLError) -> TimeWindow {
+        let isHop = function == .hop
+        let slide = try bindDuration(arguments[2], isHop ? "slide" : "size", function.name)
         let size = isHop ? try bindDuration(arguments[3], "size", "HOP") : slide
         guard size >= slide else {
             throw SQLError(
@@ -44,16 +114,28 @@ extension Binder {
                 .invalidParameterValue, "each row would fall into \(size / slide) windows", hint: "At most \(Binder.windowsPerRowMax) are possible.",
                 at: arguments[2].span.source)
         }
-        let offset = arguments.count > required ? try bindDuration(arguments[required], "offset", name.uppercased(), isPositive: false) : 0
-        let window = TimeWindow(
-            timeColumn: column, boundType: type == .timestamptz ? .timestamptz : .timestamp, slideMicros: slide, sizeMicros: size,
-            offsetMicros: offset % slide)
-        return try windowed(input, window, alias: function.alias)
+        let required = function.requiredCount
+        let offset = arguments.count > required ? try bindDuration(arguments[required], "offset", function.name, isPositive: false) : 0
+        return TimeWindow(timeColumn: column, boundType: boundType, slideMicros: slide, sizeMicros: size, offsetMicros: offset % slide)
     }
 
-    /// The input with its names, and `window_start` and `window_end` under the same relation.
-    private func windowed(_ input: FromItem, _ window: TimeWindow, alias: TableAlias?) throws(SQLError) -> FromItem {
-        let plan = LogicalPlan.timeWindow(LogicalTimeWindow(input: input.plan, window: window))
+    /// The columns that part sessions, each once.
+    private func bindPartition(_ expressions: [Expression], _ input: FromItem) throws(SQLError) -> [Int] {
+        var columns: [Int] = []
+        for expression in expressions {
+            let bound = try bind(expression, ExpressionContext(scope: input.scope, outer: nil, clause: .tableFunction))
+            guard case .column(let index, _) = bound else {
+                throw SQLError(
+                    .invalidColumnReference, "PARTITION BY of SESSION takes columns", hint: "Compute it in a subquery or WITH query.",
+                    at: expression.span.source)
+            }
+            if !columns.contains(index) { columns.append(index) }
+        }
+        return columns
+    }
+
+    /// The plan of a window over an input: its names, and `window_start` and `window_end` under the same relation.
+    private func windowed(_ plan: LogicalPlan, over input: FromItem, alias: TableAlias?) throws(SQLError) -> FromItem {
         let names = input.scope.entries.map(\.name) + ["window_start", "window_end"]
         let hidden = Set(input.scope.entries.indices.filter { input.scope.entries[$0].isHidden })
         return try aliased(plan, names: names, hidden: hidden, alias?.name, alias?.columns ?? [], defaultName: input.scope.relations.first)
@@ -73,7 +155,12 @@ extension Binder {
         }
     }
 
+    /// A column, or `DESCRIPTOR(column)` as Flink writes it.
     private func bindTimeColumn(_ argument: Expression, _ input: FromItem, _ function: String) throws(SQLError) -> (Int, SQLType) {
+        var argument = argument
+        if case .call(let call) = argument.kind, call.name.last.name == "descriptor", call.arguments.count == 1 {
+            argument = call.arguments[0].value
+        }
         let bound = try bind(argument, ExpressionContext(scope: input.scope, outer: nil, clause: .tableFunction))
         guard case .column(let index, let type) = bound else {
             throw SQLError(.invalidColumnReference, "the second argument of \(function) must be a column", at: argument.span.source)

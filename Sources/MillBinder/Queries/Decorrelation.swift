@@ -37,7 +37,10 @@ struct Decorrelation {
         case .project(let node): return try lift(node)
         case .aggregate(let node): return try lift(node)
         case .join(let node): return try lift(node)
-        case .timeWindow(let node): return try lift(node)
+        case .timeWindow(let node):
+            let inner = try lift(node.input)
+            return window(.timeWindow(LogicalTimeWindow(input: inner.plan, window: node.window)), over: node.input, inner)
+        case .sessionWindow(let node): return try lift(node)
         case .rank(let node): return try lift(node)
         case .scan, .values, .union: throw refused("in \(Decorrelation.name(plan))")
         }
@@ -240,11 +243,23 @@ struct Decorrelation {
             predicates: predicates)
     }
 
-    private func lift(_ node: LogicalTimeWindow) throws(SQLError) -> Result {
+    /// The rows that one outer row sees make sessions of their own: what they are found by parts the sessions too.
+    private func lift(_ node: LogicalSessionWindow) throws(SQLError) -> Result {
         let inner = try lift(node.input)
-        let count = node.input.schema.count
+        var session = node.window
+        for predicate in inner.predicates {
+            guard let (_, own, _) = Decorrelation.equality(predicate), case .column(let column, _) = own else {
+                throw refused("below SESSION")
+            }
+            if !session.partition.contains(column) { session.partition.append(column) }
+        }
+        return window(.sessionWindow(LogicalSessionWindow(input: inner.plan, window: session)), over: node.input, inner)
+    }
+
+    /// A window over a lifted input, with its bounds in front of the columns that were added below.
+    private func window(_ plan: LogicalPlan, over input: LogicalPlan, _ inner: Result) -> Result {
+        let count = input.schema.count
         let extra = inner.plan.schema.count - count
-        let plan = LogicalPlan.timeWindow(LogicalTimeWindow(input: inner.plan, window: node.window))
         guard extra > 0 else { return Result(plan: plan, predicates: inner.predicates) }
         let schema = plan.schema
         let sources = Array(0..<count) + [count + extra, count + extra + 1] + Array(count..<count + extra)

@@ -260,7 +260,7 @@ struct SubqueryJoin {
         case .project(let node): hasOneRow(node.input)
         case .values(let node): node.rows.count == 1
         case .join(let node): node.kind == .inner && node.condition == nil && hasOneRow(node.left) && hasOneRow(node.right)
-        case .scan, .filter, .union, .timeWindow, .rank: false
+        case .scan, .filter, .union, .timeWindow, .sessionWindow, .rank: false
         }
     }
 

@@ -58,6 +58,9 @@ package struct RenderedJob {
         case .project(let expressions):
             return ProjectOperator(try expressions.map { (expression) throws(SQLError) in try CompiledExpression(expression) })
         case .timeWindow(let window): return TimeWindowOperator(window)
+        case .sessionWindow(let window): return SessionWindowOperator(window, input: (input?.schema ?? []).map(\.type))
+        case .sessionAggregate(let window, let keys, let calls):
+            return try SessionAggregateOperator(window, keys: keys, calls: calls, input: input?.schema ?? [])
         case .exchange(let distribution):
             if inputs.workerCount == 1 { return PassOperator() }
             return ExchangeOperator(

@@ -8,19 +8,17 @@ package import MillPlan
 /// k = 0, 1, ... while t < s + size. A row without a finite time appears once, with NULL for both bounds.
 package final class TimeWindowOperator: Operator {
     private let window: TimeWindow
-    /// Whether every bound of a window around a time below `timeBound` can be computed in 64 bits.
+    /// Whether every bound of a window around an event's time can be computed in 64 bits.
     private let isExpressible: Bool
     private var input: DeltaBatch?
     /// The row of `input` to go on with, and the start of its next window when it has given some already.
     private var position = 0
     private var nextStart: Int64?
 
-    /// About 73,000 years: times farther from 1970 count as infinite.
-    private static let timeBound = Int64.max / 4
-
     package init(_ window: TimeWindow) {
         self.window = window
-        isExpressible = [window.sizeMicros, window.slideMicros, window.offsetMicros].allSatisfy { $0.magnitude < Self.timeBound.magnitude }
+        let spans = [window.sizeMicros, window.slideMicros, window.offsetMicros]
+        isExpressible = spans.allSatisfy { $0.magnitude < EventTimes.bound.magnitude }
     }
 
     package func push(_ batch: DeltaBatch, input: Int, errors: OperatorErrors) {
@@ -48,15 +46,14 @@ package final class TimeWindowOperator: Operator {
         let ends = Column(window.boundType, capacity: capacity)
         let startValues = starts.values(Int64.self)
         let endValues = ends.values(Int64.self)
-        let times = batch.columns[window.timeColumn]
-        let isDate = times.type == .date
+        let times = EventTimes(batch.columns[window.timeColumn])
         let (size, slide) = (window.sizeMicros, window.slideMicros)
         var position = position
         var missing: [Int] = []
         var count = 0
         while position < batch.count, count < capacity {
             let row = UInt32(truncatingIfNeeded: position)
-            guard let time = micros(times, position, isDate: isDate) else {
+            guard isExpressible, let time = times.micros(position) else {
                 rows.rows[count] = row
                 missing.append(count)
                 count += 1
@@ -96,19 +93,5 @@ package final class TimeWindowOperator: Operator {
     @inline(__always) private func lastStart(_ time: Int64) -> Int64 {
         let rest = (time - window.offsetMicros) % window.slideMicros
         return time - (rest < 0 ? rest + window.slideMicros : rest)
-    }
-
-    /// The time in microseconds, nil when missing, infinite or too near the ends of time for a window to be expressed.
-    @inline(__always) private func micros(_ column: Column, _ row: Int, isDate: Bool) -> Int64? {
-        if column.isNull(row) || !isExpressible { return nil }
-        let value: Int64
-        if isDate {
-            let (product, overflow) = Int64(column.values(Int32.self)[row]).multipliedReportingOverflow(by: 86_400_000_000)
-            if overflow { return nil }
-            value = product
-        } else {
-            value = column.values(Int64.self)[row]
-        }
-        return value > -Self.timeBound && value < Self.timeBound ? value : nil
     }
 }

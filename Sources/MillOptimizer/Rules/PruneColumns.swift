@@ -50,6 +50,15 @@ struct PruneColumns: Optimizer.Rule {
             node.window.timeColumn = place(node.window.timeColumn)
             let bounds = input.schema.count
             return selecting(wanted.map { $0 < width ? place($0) : bounds + $0 - width }, of: .timeWindow(node))
+        case .sessionWindow(var node):
+            let width = node.input.schema.count
+            let needed = Set(wanted.filter { $0 < width }).union(node.window.partition).union([node.window.timeColumn])
+            let (input, place) = needing(node.input, needed)
+            node.input = input
+            node.window.timeColumn = place(node.window.timeColumn)
+            node.window.partition = node.window.partition.map(place)
+            let bounds = input.schema.count
+            return selecting(wanted.map { $0 < width ? place($0) : bounds + $0 - width }, of: .sessionWindow(node))
         case .rank(let node): return prune(node, to: wanted)
         }
     }

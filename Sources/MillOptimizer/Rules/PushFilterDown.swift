@@ -13,6 +13,7 @@ import MillPlan
 /// - grouping: if it reads keys only, and there are keys;
 /// - union: into every input;
 /// - time window: if it does not read the window's bounds;
+/// - session window: if it reads nothing but the partition, of which whole sessions go;
 /// - ranking, top-N: if it reads only columns that partition, and there are some: it keeps whole partitions or none.
 ///
 /// An equality between the sides of an inner join goes into its condition even if it can fail: it is what makes the join
@@ -43,6 +44,13 @@ struct PushFilterDown: Optimizer.Rule {
             let (below, above) = split(predicates) { $0.columnsUsed.allSatisfy { $0 < width } }
             node.input = push(below, into: node.input)
             return filtered(.timeWindow(node), by: above)
+        case .sessionWindow(var node):
+            let schema = node.input.schema
+            // Equal numbers may look different; a condition that sees it would take rows out of the middle of a session.
+            let whole = node.window.partition.filter { !schema[$0].type.looksVary }
+            let (below, above) = split(predicates) { $0.columnsUsed.allSatisfy(whole.contains) }
+            node.input = push(below, into: node.input)
+            return filtered(.sessionWindow(node), by: above)
         case .rank(var node):
             let (below, above) = split(predicates) { predicate in
                 !predicate.columnsUsed.isEmpty && predicate.columnsUsed.allSatisfy(node.window.partition.contains)

@@ -17,7 +17,7 @@ package struct StreamPlanner {
     package typealias RelationProperties = @Sendable (ObjectID) -> StreamProperties
 
     private let relationProperties: RelationProperties
-    private var builder = StreamPlanBuilder()
+    var builder = StreamPlanBuilder()
 
     package init(relationProperties: @escaping RelationProperties) {
         self.relationProperties = relationProperties
@@ -67,7 +67,7 @@ package struct StreamPlanner {
 
     // MARK: Lowering
 
-    private mutating func lower(_ plan: LogicalPlan) -> NodeIndex {
+    mutating func lower(_ plan: LogicalPlan) -> NodeIndex {
         switch plan {
         case .scan(let node): return lower(node)
         case .values(let node): return lower(node)
@@ -84,6 +84,7 @@ package struct StreamPlanner {
             let width = builder[input].schema.count
             properties.uniqueKey = properties.uniqueKey.map { $0 + [width] }
             return builder.add(.timeWindow(node.window), [input], builder[input].schema + node.schema.suffix(2), properties)
+        case .sessionWindow(let node): return lower(node)
         case .rank(let node): return lower(node)
         }
     }
@@ -143,6 +144,7 @@ package struct StreamPlanner {
     }
 
     private mutating func lower(_ node: LogicalAggregate) -> NodeIndex {
+        if let fused = lowerSessionAggregate(node) { return fused }
         var input = lower(node.input)
         var keys = node.keys.map(\.withoutSpans)
         var calls = node.calls.map(\.withoutSpans)

@@ -8,6 +8,8 @@ package struct FunctionCall: Hashable, Sendable {
         /// `name => value`.
         package var name: Identifier?
         package var value: Expression
+        /// `relation PARTITION BY a` or `PARTITION BY (a, b)`, in a call in FROM; empty if absent.
+        package var partitionBy: [Expression] = []
     }
 
     package enum Syntax: Hashable, Sendable {

@@ -3,7 +3,9 @@ import MillBase
 /// Calls of functions, plain and in the standard's special forms.
 extension Parser {
     /// Arguments and what follows them; the next token is the opening parenthesis.
-    mutating func parseCall(_ name: ObjectName) throws(SQLError) -> Expression {
+    ///
+    /// - Parameter takesTables: the call stands in FROM, where an argument may be a relation with a PARTITION BY.
+    mutating func parseCall(_ name: ObjectName, takesTables: Bool = false) throws(SQLError) -> Expression {
         let start = name.span.source.start
         var call = FunctionCall(name)
         let outer = try enter()
@@ -12,7 +14,7 @@ extension Parser {
             advance()
             call.syntax = .star
         } else if kind != .rightParenthesis {
-            try parseArguments(&call)
+            try parseArguments(&call, takesTables: takesTables)
         }
         try expect(.rightParenthesis)
         if accept(.within, .group) {
@@ -35,7 +37,7 @@ extension Parser {
         return Expression(.call(call), span(from: start))
     }
 
-    private mutating func parseArguments(_ call: inout FunctionCall) throws(SQLError) {
+    private mutating func parseArguments(_ call: inout FunctionCall, takesTables: Bool) throws(SQLError) {
         if accept(.distinct) { call.isDistinct = true } else { _ = accept(.all) }
         repeat {
             if accept(.variadic) { call.isVariadic = true }
@@ -44,9 +46,24 @@ extension Parser {
                 name = try parseLabel()
                 advance()
             }
-            call.arguments.append(FunctionCall.Argument(name: name, value: try parseExpression()))
+            var argument = FunctionCall.Argument(name: name, value: takesTables ? try parseTableArgument() : try parseExpression())
+            if takesTables, accept(.partition, .by) { argument.partitionBy = try parsePartition() }
+            call.arguments.append(argument)
         } while !call.isVariadic && accept(.comma)
         if accept(.order, .by) { call.orderBy = try parseOrderItems() }
+    }
+
+    /// An expression, or `TABLE name` as Flink writes it: the name alone says the same.
+    private mutating func parseTableArgument() throws(SQLError) -> Expression {
+        guard accept(.table) else { return try parseExpression() }
+        let name = try parseObjectName()
+        return Expression(.column(name), name.span)
+    }
+
+    /// One expression, or several in parentheses: a comma behind them begins the next argument.
+    private mutating func parsePartition() throws(SQLError) -> [Expression] {
+        guard kind == .leftParenthesis else { return [try parseExpression()] }
+        return try parenthesized { parser throws(SQLError) in try parser.parseExpression() }
     }
 
     /// `CURRENT_TIMESTAMP`, `CURRENT_TIMESTAMP(3)`, `CURRENT_USER`, ...

@@ -136,6 +136,7 @@ extension Parser {
             }
         }
         _ = accept(.only)
+        if isNext(.table), ahead(1).kind == .leftParenthesis { return try parseWrappedTableFunction(isLateral: isLateral, from: start) }
         if isFunctionNext { return try parseTableFunction(isLateral: isLateral, from: start) }
         guard !isLateral else { throw syntaxError(expecting: "a subquery or a function") }
         let name = try parseObjectName()
@@ -204,10 +205,29 @@ extension Parser {
     }
 
     private mutating func parseTableFunction(isLateral: Bool, from start: Int) throws(SQLError) -> TableReference {
-        let expression = try parsePrimary()
+        try parseFunctionAlias(try parseTableCall(), isLateral: isLateral, from: start)
+    }
+
+    /// `TABLE(f(...))`: how Flink writes `f(...)`.
+    private mutating func parseWrappedTableFunction(isLateral: Bool, from start: Int) throws(SQLError) -> TableReference {
+        try expect(.table)
+        try expect(.leftParenthesis)
+        guard isFunctionNext else { throw syntaxError(expecting: "a function") }
+        let call = try parseTableCall()
+        try expect(.rightParenthesis)
+        return try parseFunctionAlias(call, isLateral: isLateral, from: start)
+    }
+
+    private mutating func parseTableCall() throws(SQLError) -> FunctionCall {
+        // Words that are not names of functions begin the standard's special forms.
+        let expression = Self.isFunctionName(token) ? try parseCall(try parseDottedName(), takesTables: true) : try parsePrimary()
         guard case .call(let call) = expression.kind else {
             throw SQLError(.syntaxError, "syntax error at or near \"\(text(of: tokens[index - 1]))\"", at: expression.span.source)
         }
+        return call
+    }
+
+    private mutating func parseFunctionAlias(_ call: FunctionCall, isLateral: Bool, from start: Int) throws(SQLError) -> TableReference {
         let withOrdinality = accept(.with, .ordinality)
         let alias = try parseTableAlias()
         return .function(

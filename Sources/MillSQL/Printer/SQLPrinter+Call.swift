@@ -46,11 +46,20 @@ extension SQLPrinter {
                 write(" => ")
             }
             write(argument.value)
+            if !argument.partitionBy.isEmpty { writePartition(argument.partitionBy) }
         }
         if !call.orderBy.isEmpty {
             write(" ORDER BY ")
             list(call.orderBy) { $0.write($1) }
         }
+        write(")")
+    }
+
+    private mutating func writePartition(_ expressions: [Expression]) {
+        write(" PARTITION BY ")
+        if expressions.count == 1, case .column = expressions[0].kind { return write(expressions[0]) }
+        write("(")
+        list(expressions) { $0.write($1) }
         write(")")
     }
 

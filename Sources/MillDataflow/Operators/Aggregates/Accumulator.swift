@@ -37,13 +37,36 @@ extension Accumulator {
     var outsideByteCount: Int { 0 }
 }
 
+/// An accumulator whose groups can become one: of sessions that a late row joins. Input that takes rows back has no use for it, for a
+/// group that came together may have to come apart again.
+protocol MergeableAccumulator: Accumulator {
+    /// Adds what `source`'s group has seen to `target`'s group. The source is released afterwards.
+    func merge(_ source: GroupState, into target: GroupState)
+}
+
+/// Where an accumulator lies in one group, and the group's row number.
+struct GroupState {
+    let number: UInt32
+    let state: UnsafeMutableRawPointer
+
+    /// Adds `count` integers of another state to this one's.
+    @inline(__always) func add(_ other: GroupState, words count: Int) {
+        let target = state.assumingMemoryBound(to: Int64.self)
+        let source = other.state.assumingMemoryBound(to: Int64.self)
+        for word in 0..<count { target[word] &+= source[word] }
+    }
+}
+
 /// Groups by payload: for each of `count` rows, where the accumulator lies in its group, and the group's row number.
 struct GroupRows {
     let payloads: UnsafePointer<UnsafeMutableRawPointer>
     let numbers: UnsafePointer<UInt32>
     let count: Int
     /// Where this accumulator lies in the payload.
-    var offset: Int
+    let offset: Int
+
+    /// The same groups for the accumulator at another place.
+    func at(_ offset: Int) -> GroupRows { GroupRows(payloads: payloads, numbers: numbers, count: count, offset: offset) }
 
     @inline(__always) func pointer<T>(_ index: Int, _: T.Type, at extra: Int = 0) -> UnsafeMutablePointer<T> {
         (payloads[index] + offset + extra).assumingMemoryBound(to: T.self)
@@ -51,7 +74,7 @@ struct GroupRows {
 }
 
 /// count(*) and count(x). Payload: Int64.
-final class CountAccumulator: Accumulator {
+final class CountAccumulator: MergeableAccumulator {
     let byteCount = 8
     let readsValues = false
 
@@ -67,6 +90,8 @@ final class CountAccumulator: Accumulator {
         }
     }
 
+    func merge(_ source: GroupState, into target: GroupState) { target.add(source, words: 1) }
+
     func output(_ payloads: [UnsafeMutableRawPointer], offset: Int, errors: inout [(Int, SQLError)]) -> Column {
         let column = Column(.int64, uninitialized: payloads.count)
         let values = column.values(Int64.self)
@@ -79,7 +104,7 @@ final class CountAccumulator: Accumulator {
 ///
 /// 128 bits are enough: values are at most 2^63 in magnitude and a group's weights, each above 0 between epochs, sum to less than
 /// 2^63 (`count` is an Int64), so the sum is at most 2^126. In the middle of an epoch it may wrap around, and come back.
-final class IntegerSumAccumulator: Accumulator {
+final class IntegerSumAccumulator: MergeableAccumulator {
     let byteCount = 24
     private let result: SumResult
 
@@ -119,6 +144,12 @@ final class IntegerSumAccumulator: Accumulator {
         state[0] = low
         state[1] = state[1] &+ UInt64(bitPattern: value.high) &+ (carry ? 1 : 0)
         state[2] = state[2] &+ UInt64(bitPattern: count)
+    }
+
+    func merge(_ source: GroupState, into target: GroupState) {
+        let words = source.state.assumingMemoryBound(to: UInt64.self)
+        let sum = (low: words[0], high: Int64(bitPattern: words[1]))
+        Self.add(sum, count: Int64(bitPattern: words[2]), to: target.state.assumingMemoryBound(to: UInt64.self))
     }
 
     func output(_ payloads: [UnsafeMutableRawPointer], offset: Int, errors: inout [(Int, SQLError)]) -> Column {
@@ -168,7 +199,7 @@ struct SumResult {
 }
 
 /// bool_and and bool_or. Payload: how many true, how many false.
-final class BooleanAccumulator: Accumulator {
+final class BooleanAccumulator: MergeableAccumulator {
     let byteCount = 16
     private let isAnd: Bool
 
@@ -181,6 +212,8 @@ final class BooleanAccumulator: Accumulator {
             groups.pointer(index, Int64.self)[flags[index] != 0 ? 0 : 1] &+= weights?[index] ?? 1
         }
     }
+
+    func merge(_ source: GroupState, into target: GroupState) { target.add(source, words: 2) }
 
     func output(_ payloads: [UnsafeMutableRawPointer], offset: Int, errors: inout [(Int, SQLError)]) -> Column {
         let column = Column(.boolean, uninitialized: payloads.count)

@@ -15,7 +15,7 @@ import MillColumnar
 /// ```
 /// Almost always all values of a group have one scale; then it is `scale`, and how many have it is the count of finite values.
 /// With the first of another scale the group gets counts per scale; `refresh` drops them when one scale is left.
-final class DecimalSumAccumulator: Accumulator {
+final class DecimalSumAccumulator: MergeableAccumulator {
     let byteCount = 80
     private let result: SumResult
     /// By group, the sums of weights by scale.
@@ -72,6 +72,43 @@ final class DecimalSumAccumulator: Accumulator {
             addend.add(WideInteger(loadingFrom: state))
             addend.store(to: state)
         }
+    }
+
+    func merge(_ source: GroupState, into target: GroupState) {
+        let from = source.state.assumingMemoryBound(to: UInt64.self)
+        let to = target.state.assumingMemoryBound(to: UInt64.self)
+        for (scale, count) in scales(source) where count != 0 {
+            noteScale(scale, count, target.number, to)
+            to[Self.countWord] &+= UInt64(bitPattern: count)
+        }
+        var specials: UInt64 = 0
+        for place in Self.specialsWord..<Self.specialsWord + 3 {
+            to[place] &+= from[place]
+            specials &+= from[place]
+        }
+        to[Self.countWord] &+= specials
+        addSum(source, to: target)
+    }
+
+    /// How many finite values a group has of each scale.
+    private func scales(_ group: GroupState) -> [(scale: Int, count: Int64)] {
+        if group.state.load(fromByteOffset: Self.mixedOffset, as: Int16.self) != 0, let counts = scaleCounts[group.number] {
+            return counts.enumerated().map { ($0.offset, $0.element) }
+        }
+        let scale = group.state.load(fromByteOffset: Self.scaleOffset, as: Int16.self)
+        return [(Int(scale), Self.finiteCount(group.state.assumingMemoryBound(to: UInt64.self)))]
+    }
+
+    /// Adds the wide sums, the coarser brought to the finer's unit.
+    private func addSum(_ source: GroupState, to target: GroupState) {
+        var sum = WideInteger(loadingFrom: target.state.assumingMemoryBound(to: UInt64.self))
+        var addend = WideInteger(loadingFrom: source.state.assumingMemoryBound(to: UInt64.self))
+        let unit = target.state.load(fromByteOffset: Self.unitOffset, as: Int32.self)
+        let other = source.state.load(fromByteOffset: Self.unitOffset, as: Int32.self)
+        if other > unit { sum.multiply(byPowerOfTen: other - unit) } else { addend.multiply(byPowerOfTen: unit - other) }
+        sum.add(addend)
+        sum.store(to: target.state.assumingMemoryBound(to: UInt64.self))
+        target.state.storeBytes(of: max(unit, other), toByteOffset: Self.unitOffset, as: Int32.self)
     }
 
     // MARK: Scales

@@ -2,7 +2,7 @@ import MillBase
 import MillColumnar
 
 /// min and max over input that is never taken back. Payload: 1 when a value is present, then the value (24 bytes).
-final class AppendOnlyExtremumAccumulator: Accumulator {
+final class AppendOnlyExtremumAccumulator: MergeableAccumulator {
     let byteCount = 32
     private let type: SQLType
     private let isMax: Bool
@@ -64,6 +64,36 @@ final class AppendOnlyExtremumAccumulator: Accumulator {
             }
             state.storeBytes(of: 1, as: Int64.self)
             slot.store(column, index, at: state + 8)
+        }
+    }
+
+    func merge(_ source: GroupState, into target: GroupState) {
+        guard source.state.load(as: Int64.self) != 0 else { return }
+        let (from, to) = (source.state + 8, target.state + 8)
+        if target.state.load(as: Int64.self) != 0 {
+            let order = order(from, to)
+            guard isMax ? order > 0 : order < 0 else { return slot.discard(from) }
+            slot.discard(to)
+        }
+        target.state.copyMemory(from: source.state, byteCount: byteCount)
+    }
+
+    /// How two stored values compare: by value, and by representation among equal ones.
+    private func order(_ a: UnsafeRawPointer, _ b: UnsafeRawPointer) -> Int {
+        func compare<T: Comparable>(_: T.Type) -> Int {
+            let (left, right) = (a.load(as: T.self), b.load(as: T.self))
+            return left < right ? -1 : left == right ? 0 : 1
+        }
+        switch type.physical {
+        case .bool8: return compare(UInt8.self)
+        case .int16: return compare(Int16.self)
+        case .int32: return compare(Int32.self)
+        case .int64: return compare(Int64.self)
+        case .float32: return Float.totalOrder(a.load(as: Float.self), b.load(as: Float.self))
+        case .float64: return Double.totalOrder(a.load(as: Double.self), b.load(as: Double.self))
+        case .decimal: return Decimal.totalOrder(a.load(as: Decimal.self), b.load(as: Decimal.self))
+        case .interval: return Interval.totalOrder(a.load(as: Interval.self), b.load(as: Interval.self))
+        case .string: return StringView.compare(a.load(as: StringView.self), b.load(as: StringView.self))
         }
     }
 

@@ -4,7 +4,7 @@ import MillColumnar
 /// sum and avg over floats, exact: any order of rows and any retraction gives the batch answer, rounded once.
 ///
 /// Payload: place of the exact sum in `pool` plus 1, present count, and after `refresh` the cached result.
-final class FloatSumAccumulator: Accumulator {
+final class FloatSumAccumulator: MergeableAccumulator {
     let byteCount = 24
     private let type: SQLType
     private let isAverage: Bool
@@ -24,18 +24,30 @@ final class FloatSumAccumulator: Accumulator {
         for index in 0..<groups.count where !values.isNull(index) {
             let weight = weights?[index] ?? 1
             let state = groups.pointer(index, Int64.self)
-            if state[0] == 0 {
-                if let place = free.popLast() {
-                    state[0] = Int64(place + 1)
-                } else {
-                    pool.append(ExactFloatSum())
-                    state[0] = Int64(pool.count)
-                }
-            }
+            if state[0] == 0 { takePlace(state) }
             let value = isSingle ? Double(values.values(Float.self)[index]) : values.values(Double.self)[index]
             pool[Int(state[0]) - 1].add(value, weight: weight)
             state[1] &+= weight
         }
+    }
+
+    private func takePlace(_ state: UnsafeMutablePointer<Int64>) {
+        if let place = free.popLast() {
+            state[0] = Int64(place + 1)
+        } else {
+            pool.append(ExactFloatSum())
+            state[0] = Int64(pool.count)
+        }
+    }
+
+    func merge(_ source: GroupState, into target: GroupState) {
+        let from = source.state.assumingMemoryBound(to: Int64.self)
+        let state = target.state.assumingMemoryBound(to: Int64.self)
+        guard from[0] != 0 else { return }
+        if state[0] == 0 { takePlace(state) }
+        let addend = pool[Int(from[0]) - 1]
+        pool[Int(state[0]) - 1].add(addend)
+        state[1] &+= from[1]
     }
 
     func refresh(_ groups: GroupRows) {
@@ -101,6 +113,17 @@ struct ExactFloatSum {
             remaining >>= 8
             shift += 8
         }
+    }
+
+    mutating func add(_ other: ExactFloatSum) {
+        var other = other
+        carry()
+        other.carry()
+        for index in limbs.indices { limbs[index] &+= other.limbs[index] }
+        additions = 2
+        nanCount += other.nanCount
+        positiveInfinityCount += other.positiveInfinityCount
+        negativeInfinityCount += other.negativeInfinityCount
     }
 
     /// Adds mantissa (53 bits) * factor (8 bits) * 2^shift.

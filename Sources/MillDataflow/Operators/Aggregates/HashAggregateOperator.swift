@@ -21,11 +21,7 @@ import MillState
 package final class HashAggregateOperator: Operator {
     private let keys: [Int]
     private let keyTypes: [SQLType]
-    private let calls: [Call]
-    /// The FILTER conditions of the calls, each once.
-    private let filters: [RowExpression]
-    /// The calls with DISTINCT, those over one column together.
-    private let distincts: [Distinct]
+    private let calls: RunningCalls
     private let table: StateTable
     private let payloadBytes: Int
 
@@ -46,22 +42,6 @@ package final class HashAggregateOperator: Operator {
     private static let weightOffset = 8
     private static let accumulatorsOffset = 16
 
-    private struct Call {
-        let argument: RowExpression?
-        /// Number of its condition in `filters`.
-        let filter: Int?
-        let isDistinct: Bool
-        let accumulator: any Accumulator
-        let offset: Int
-    }
-
-    private struct Distinct {
-        let argument: RowExpression
-        let values: DistinctFilter
-        /// Numbers of its calls.
-        let calls: [Int]
-    }
-
     /// - Parameters:
     ///   - isAppendOnly: the input never takes a row back; MIN and MAX then need no multiset.
     ///   - ownsGlobalGroup: whether this worker gives the one row of an aggregate without keys, which is there from the start and
@@ -69,30 +49,11 @@ package final class HashAggregateOperator: Operator {
     package init(keys: [Int], calls: [AggregateCall], input: Schema, isAppendOnly: Bool, ownsGlobalGroup: Bool) throws(SQLError) {
         self.keys = keys
         keyTypes = keys.map { input[$0].type }
-        var offset = Self.accumulatorsOffset
-        var built: [Call] = []
-        var conditions: [BoundExpression] = []
-        for call in calls {
-            let accumulator = Self.accumulator(for: call, isAppendOnly: isAppendOnly)
-            if let filter = call.filter, !conditions.contains(filter) { conditions.append(filter) }
-            built.append(
-                Call(
-                    argument: try call.argument.map { (argument) throws(SQLError) in
-                        RowExpression(try CompiledExpression(argument), operatorName: call.function.rawValue)
-                    },
-                    filter: call.filter.flatMap { conditions.firstIndex(of: $0) }, isDistinct: call.distinct && call.argument != nil,
-                    accumulator: accumulator, offset: offset))
-            offset += accumulator.byteCount
-        }
-        self.calls = built
-        filters = try conditions.map { (condition) throws(SQLError) in
-            RowExpression(try CompiledExpression(condition), operatorName: "filter of an aggregate")
-        }
-        distincts = Self.distincts(calls, built)
-        payloadBytes = offset
-        table = StateTable(columns: keyTypes, payloadBytes: offset)
+        self.calls = try RunningCalls(calls, isAppendOnly: isAppendOnly, offset: Self.accumulatorsOffset)
+        payloadBytes = Self.accumulatorsOffset + self.calls.byteCount
+        table = StateTable(columns: keyTypes, payloadBytes: payloadBytes)
         touched = .allocate(capacity: touchedCapacity)
-        saved = .allocate(byteCount: touchedCapacity * offset, alignment: 8)
+        saved = .allocate(byteCount: touchedCapacity * payloadBytes, alignment: 8)
         if ownsGlobalGroup && keys.isEmpty { startGlobalGroup() }
     }
 
@@ -102,43 +63,6 @@ package final class HashAggregateOperator: Operator {
         rows.deallocate()
         hashes.deallocate()
         payloads.deallocate()
-    }
-
-    /// Calls over one column share its values. A computed argument may fail, and does so on the rows that its own call counts: it
-    /// stays by itself.
-    private static func distincts(_ calls: [AggregateCall], _ built: [Call]) -> [Distinct] {
-        var groups: [(argument: BoundExpression, calls: [Int])] = []
-        for (number, call) in calls.enumerated() where built[number].isDistinct {
-            guard let argument = call.argument else { continue }
-            if case .column = argument, let known = groups.firstIndex(where: { $0.argument == argument }) {
-                groups[known].calls.append(number)
-            } else {
-                groups.append((argument, [number]))
-            }
-        }
-        return groups.compactMap { group in
-            built[group.calls[0]].argument.map {
-                Distinct(argument: $0, values: DistinctFilter(group.argument.type, callCount: group.calls.count), calls: group.calls)
-            }
-        }
-    }
-
-    private static func accumulator(for call: AggregateCall, isAppendOnly: Bool) -> any Accumulator {
-        let type = call.argument?.type ?? .int64
-        switch call.function {
-        case .count: return CountAccumulator()
-        case .sum, .avg:
-            if type.isFloat { return FloatSumAccumulator(type: call.type, isAverage: call.function == .avg) }
-            let result = SumResult(type: call.type, isAverage: call.function == .avg)
-            return type.isNumeric ? DecimalSumAccumulator(result) : IntegerSumAccumulator(result)
-        case .min, .max:
-            let isMax = call.function == .max
-            return isAppendOnly
-                ? AppendOnlyExtremumAccumulator(type: type, isMax: isMax) : OrderedExtremumAccumulator(type: type, kind: isMax ? .max : .min)
-        case .singleValue: return OrderedExtremumAccumulator(type: type, kind: .single)
-        case .boolAnd: return BooleanAccumulator(isAnd: true)
-        case .boolOr: return BooleanAccumulator(isAnd: false)
-        }
     }
 
     // MARK: Input
@@ -160,46 +84,7 @@ package final class HashAggregateOperator: Operator {
         let weights = batch.weights.map { UnsafePointer($0.values) }
         if touchedCount + count > touchedCapacity { growTouched(count) }
         touchedCount = touch(count, weights)
-        let filtered = filters.map { counted(batch, weights, by: $0, errors) }
-        for call in calls where !call.isDistinct {
-            // The argument is only evaluated on rows that count, so that its errors are those of counted rows.
-            let source = call.filter.map { DeltaBatch(columns: batch.columns, count: count, weights: filtered[$0]) } ?? batch
-            withExtendedLifetime(source) {
-                let values = call.argument?.evaluate(source, errors)
-                call.accumulator.update(groupRows(count, call), values: values, weights: source.weights.map { UnsafePointer($0.values) })
-            }
-        }
-        for distinct in distincts { update(distinct, batch, filtered, errors) }
-    }
-
-    private func groupRows(_ count: Int, _ call: Call) -> GroupRows {
-        GroupRows(payloads: payloads, numbers: rows, count: count, offset: call.offset)
-    }
-
-    /// The weights of the rows that pass a FILTER, 0 for the others.
-    private func counted(_ batch: DeltaBatch, _ weights: UnsafePointer<Int64>?, by filter: RowExpression, _ errors: OperatorErrors) -> Weights {
-        let passes = filter.evaluate(batch, errors)
-        // A missing answer has a zero byte.
-        let flags = UnsafePointer(passes.values(UInt8.self))
-        let result = Weights(count: batch.count)
-        let target = result.values
-        for index in 0..<batch.count { target[index] = flags[index] == 0 ? 0 : weights?[index] ?? 1 }
-        return result
-    }
-
-    private func update(_ distinct: Distinct, _ batch: DeltaBatch, _ filtered: [Weights], _ errors: OperatorErrors) {
-        let own = distinct.calls.map { calls[$0].filter.map { filtered[$0] } ?? batch.weights }
-        let source = own.count == 1 && own[0] != nil ? DeltaBatch(columns: batch.columns, count: batch.count, weights: own[0]) : batch
-        let values = distinct.argument.evaluate(source, errors)
-        let changes = own.map { Weights(copying: $0, count: batch.count) }
-        let groups = groupRows(batch.count, calls[distinct.calls[0]])
-        distinct.values.apply(groups, values: values, weights: changes)
-        let counted = distinct.calls.contains { calls[$0].accumulator.readsValues } ? distinct.values.countedValues(groups) : nil
-        withExtendedLifetime(changes) {
-            for (place, number) in distinct.calls.enumerated() {
-                calls[number].accumulator.update(groupRows(batch.count, calls[number]), values: counted, weights: changes[place].values)
-            }
-        }
+        calls.update(GroupRows(payloads: payloads, numbers: rows, count: count, offset: 0), batch, errors)
     }
 
     /// Notes the payload of each row's group, adds the row's weight, and saves groups that are touched for the first time in this
@@ -248,9 +133,7 @@ package final class HashAggregateOperator: Operator {
         for start in stride(from: 0, to: touchedCount, by: Limits.batchRowsMax) {
             let count = min(touchedCount - start, Limits.batchRowsMax)
             for index in 0..<count { payloads[index] = table.payload(touched[start + index]) }
-            for call in calls {
-                call.accumulator.refresh(GroupRows(payloads: payloads, numbers: touched + start, count: count, offset: call.offset))
-            }
+            calls.refresh(GroupRows(payloads: payloads, numbers: touched + start, count: count, offset: 0))
         }
         position = 0
     }
@@ -297,16 +180,7 @@ package final class HashAggregateOperator: Operator {
         guard !numbers.isEmpty else { return nil }
         var columns = table.gather(rows: numbers, count: numbers.count)
         let keyCount = columns.count
-        var failures: [(Int, SQLError, Int)] = []
-        for (number, call) in calls.enumerated() {
-            var failed: [(Int, SQLError)] = []
-            columns.append(call.accumulator.output(payloads, offset: call.offset, errors: &failed))
-            failures += failed.map { ($0.0, $0.1, number) }
-        }
-        if !failures.isEmpty {
-            let keyBatch = DeltaBatch(columns: Array(columns.prefix(keyCount)), count: numbers.count, weights: Weights(weights))
-            for (row, error, _) in failures { errors.report(error, operatorName: "aggregate", batch: keyBatch, row: row) }
-        }
+        columns += calls.output(payloads, keys: columns, weights: weights, errors)
         let batch = DeltaBatch(columns: columns, count: numbers.count, weights: hasRetraction ? Weights(weights) : nil)
         return hasRetraction ? withoutEqualPairs(batch, numbers, keyCount) : batch
     }
@@ -339,23 +213,19 @@ package final class HashAggregateOperator: Operator {
     }
 
     private func finishEpoch() {
-        for distinct in distincts { distinct.values.removeEmptied() }
+        calls.removeEmptied()
         for index in 0..<touchedCount {
             let number = touched[index]
             let payload = table.payload(number)
             payload.storeBytes(of: 0, as: UInt32.self)
             guard payload.load(fromByteOffset: Self.weightOffset, as: Int64.self) == 0 else { continue }
-            for call in calls { call.accumulator.release(number, payload + call.offset) }
+            calls.release(number, payload)
             table.remove(number)
         }
         touchedCount = 0
         position = nil
         table.compactHeapIfWorthwhile()
-        for call in calls where call.accumulator.wantsCompaction {
-            var states: [UnsafeMutableRawPointer] = []
-            table.forEachRow { states.append(table.payload($0) + call.offset) }
-            call.accumulator.compact(states)
-        }
+        calls.compact(table)
     }
 
     package func checkInvariants() -> [String] {
@@ -365,11 +235,10 @@ package final class HashAggregateOperator: Operator {
             if weight <= 0 { broken.append("group \(number) has the weight \(weight)") }
         }
         if touchedCount > 0 { broken.append("\(touchedCount) groups are still marked as touched") }
-        return broken + distincts.flatMap { $0.values.checkInvariants() }
+        return broken + calls.checkInvariants()
     }
 
     package var stateByteCount: Int {
-        table.byteCount + touchedCapacity * (payloadBytes + 4) + calls.reduce(0) { $0 + $1.accumulator.outsideByteCount }
-            + distincts.reduce(0) { $0 + $1.values.byteCount }
+        table.byteCount + touchedCapacity * (payloadBytes + 4) + calls.outsideByteCount
     }
 }

@@ -1,0 +1,204 @@
+import MillBase
+import MillColumnar
+import MillState
+
+/// The sessions of one operator, found by partition and time: what `SessionAggregateOperator` keeps.
+///
+/// A session is a row without columns in a `StateTable`, reached by its number. Its payload:
+/// ```
+/// offset  size  meaning
+/// 0       4     the operator's mark
+/// 4       4     row number of its partition
+/// 8       8     first: the least time; `timeless` for the rows without a time, which are one session
+/// 16      8     last: the greatest time; below `first` in a session that has become part of another
+/// 24      ...   the operator's own
+/// ```
+/// Most rows come in the order of time, so each partition's latest session is in the partition's payload (its number plus 1, 0 for
+/// none), and only the others are in `earlier`, an ordered table (partition, first) -> number. A row within or behind the latest
+/// session costs no look-up but the partition's; a session costs one ordered insertion when a later one begins.
+///
+/// Invariant: sessions of one partition are more than the gap apart.
+final class SessionStore {
+    let partitions: StateTable
+    let sessions: StateTable
+    private let earlier = OrderedTable(payloadBytes: 8)
+    private let gap: Int64
+    private let key = UnsafeMutableRawBufferPointer.allocate(byteCount: 12, alignment: 8)
+
+    static let payloadBytes = 24
+    static let timeless = Int64.min
+
+    /// - Parameters:
+    ///   - partition: types of the partition's columns.
+    ///   - extraBytes: the operator's own part of a session.
+    init(partition: [SQLType], gapMicros: Int64, extraBytes: Int) {
+        gap = gapMicros
+        partitions = StateTable(columns: partition, payloadBytes: 8)
+        sessions = StateTable(columns: [], payloadBytes: Self.payloadBytes + extraBytes, indexed: false)
+    }
+
+    deinit { key.deallocate() }
+
+    var byteCount: Int { partitions.byteCount + sessions.byteCount + earlier.byteCount }
+
+    @inline(__always) func session(_ number: RowNumber) -> Session { Session(payload: sessions.payload(number)) }
+
+    /// The number of a partition's latest session plus 1.
+    @inline(__always) func latest(of partition: RowNumber) -> UnsafeMutablePointer<UInt32> {
+        partitions.payload(partition).assumingMemoryBound(to: UInt32.self)
+    }
+
+    // MARK: Neighbours
+
+    private func setKey(_ partition: RowNumber, _ time: Int64) -> UnsafeRawBufferPointer {
+        key.storeBytes(of: partition.bigEndian, as: UInt32.self)
+        key.storeBytes(of: (UInt64(bitPattern: time) ^ 1 << 63).bigEndian, toByteOffset: 4, as: UInt64.self)
+        return UnsafeRawBufferPointer(key)
+    }
+
+    /// The sessions of a partition that begin last at or before a time, and first after it.
+    func neighbours(of time: Int64, in partition: RowNumber) -> (before: RowNumber?, after: RowNumber?) {
+        let latest = latest(of: partition).pointee
+        if latest != 0, session(latest - 1).first.pointee <= time { return (latest - 1, nil) }
+        let end = setKey(partition, time + 1)
+        var before: RowNumber?
+        earlier.scan(to: end, descending: true) { _, payload in
+            let number = payload.load(as: RowNumber.self)
+            let session = session(number)
+            if session.partition == partition, session.first.pointee != Self.timeless { before = number }
+            return false
+        }
+        var after: RowNumber?
+        earlier.scan(from: end) { _, payload in
+            let number = payload.load(as: RowNumber.self)
+            if session(number).partition == partition { after = number }
+            return false
+        }
+        return (before, after ?? (latest == 0 ? nil : latest - 1))
+    }
+
+    /// The session of a partition's rows without a time.
+    func timelessSession(of partition: RowNumber) -> RowNumber? {
+        earlier.find(setKey(partition, Self.timeless))?.load(as: RowNumber.self)
+    }
+
+    // MARK: Changes
+
+    /// A session that begins and ends at a time, which is not yet any other's of its partition.
+    func begin(at time: Int64, in partition: RowNumber) -> RowNumber {
+        let number = sessions.append(hash: partitions.storedHash(partition))
+        let session = session(number)
+        session.partition = partition
+        session.first.pointee = time
+        session.last.pointee = time
+        let latest = latest(of: partition)
+        guard time != Self.timeless else {
+            insert(number)
+            return number
+        }
+        if latest.pointee == 0 {
+            latest.pointee = number + 1
+        } else if self.session(latest.pointee - 1).first.pointee < time {
+            insert(latest.pointee - 1)
+            latest.pointee = number + 1
+        } else {
+            insert(number)
+        }
+        return number
+    }
+
+    /// Lets a session begin at an earlier time, which is after all sessions before it.
+    func extend(_ number: RowNumber, backTo time: Int64) {
+        let isLatest = latest(of: session(number).partition).pointee == number + 1
+        if !isLatest { remove(number) }
+        session(number).first.pointee = time
+        if !isLatest { insert(number) }
+    }
+
+    /// Makes a session and the next one of its partition one: the first of both, which ends where the second did. The second is no
+    /// session any more, but keeps its row until `free`.
+    func join(_ number: RowNumber, with next: RowNumber) {
+        let latest = latest(of: session(number).partition)
+        if latest.pointee == next + 1 {
+            remove(number)
+            latest.pointee = number + 1
+        } else {
+            remove(next)
+        }
+        session(number).last.pointee = session(next).last.pointee
+        session(next).end()
+    }
+
+    /// Gives the row of a session that has ended back.
+    func free(_ number: RowNumber) { sessions.remove(number) }
+
+    private func insert(_ number: RowNumber) {
+        let session = session(number)
+        earlier.findOrInsert(setKey(session.partition, session.first.pointee)).payload.storeBytes(of: number, as: RowNumber.self)
+    }
+
+    private func remove(_ number: RowNumber) {
+        let session = session(number)
+        let isThere = earlier.remove(setKey(session.partition, session.first.pointee))
+        precondition(isThere, "an earlier session is found by its partition and first time")
+    }
+
+    // MARK: Checking
+
+    func checkInvariants() -> [String] {
+        earlier.checkInvariants()
+        var broken = partitions.checkInvariants() + sessions.checkInvariants()
+        var reached = 0
+        var previous: RowNumber?
+        earlier.scan { key, payload in
+            let number = payload.load(as: RowNumber.self)
+            let session = session(number)
+            reached += 1
+            if !key.elementsEqual(setKey(session.partition, session.first.pointee)) {
+                broken.append("session \(number) is under another's key")
+            }
+            if let previous { broken += checkGap(previous, number) }
+            previous = number
+            let latest = latest(of: session.partition).pointee
+            if latest != 0 { broken += checkGap(number, latest - 1) }
+            if latest == 0, session.first.pointee != Self.timeless {
+                broken.append("partition \(session.partition) has sessions but no latest")
+            }
+            return true
+        }
+        partitions.forEachRow { partition in
+            let latest = latest(of: partition).pointee
+            guard latest != 0 else { return }
+            reached += 1
+            if session(latest - 1).partition != partition { broken.append("partition \(partition) has another's session") }
+        }
+        sessions.forEachRow { number in if !session(number).isLive { broken.append("session \(number) has ended") } }
+        if reached != sessions.count { broken.append("\(reached) sessions can be found, \(sessions.count) are there") }
+        return broken
+    }
+
+    private func checkGap(_ before: RowNumber, _ after: RowNumber) -> [String] {
+        let (before, after) = (session(before), session(after))
+        guard before.partition == after.partition, before.first.pointee != Self.timeless else { return [] }
+        return after.first.pointee - before.last.pointee > gap
+            ? [] : ["sessions from \(before.first.pointee) and \(after.first.pointee) are not apart"]
+    }
+}
+
+/// A view of a session's payload, or of a copy of it.
+struct Session {
+    let payload: UnsafeMutableRawPointer
+
+    var partition: RowNumber {
+        get { payload.load(fromByteOffset: 4, as: RowNumber.self) }
+        nonmutating set { payload.storeBytes(of: newValue, toByteOffset: 4, as: RowNumber.self) }
+    }
+    @inline(__always) var first: UnsafeMutablePointer<Int64> { (payload + 8).assumingMemoryBound(to: Int64.self) }
+    @inline(__always) var last: UnsafeMutablePointer<Int64> { (payload + 16).assumingMemoryBound(to: Int64.self) }
+    var isLive: Bool { first.pointee <= last.pointee }
+
+    func end() {
+        first.pointee = 0
+        last.pointee = -1
+    }
+}
