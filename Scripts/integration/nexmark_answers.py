@@ -38,6 +38,11 @@ QUERIES = {
     "WHERE b.date_time BETWEEN m.w AND m.w + INTERVAL 10 SECOND",
     "q8": f"SELECT p.id, p.name, p.s FROM (SELECT DISTINCT id, name, {TEN.format('date_time')} AS s FROM person) p JOIN "
     f"(SELECT DISTINCT seller, {TEN.format('date_time')} AS s FROM auction) a ON p.id = a.seller AND p.s = a.s",
+    "q11": "SELECT bidder, count(*), min(date_time), max(date_time) + INTERVAL 10 SECOND FROM (SELECT bidder, date_time, "
+    "sum(opens) OVER (PARTITION BY bidder ORDER BY date_time ROWS UNBOUNDED PRECEDING) AS session FROM (SELECT bidder, date_time, "
+    "CASE WHEN date_time - lag(date_time) OVER (PARTITION BY bidder ORDER BY date_time) <= INTERVAL 10 SECOND THEN 0 ELSE 1 END AS opens "
+    "FROM bid)) "
+    "GROUP BY bidder, session",
     "q4": f"SELECT category, avg(final) FROM (SELECT max(price) AS final, category FROM {SALES} GROUP BY id, category) GROUP BY category",
     "q9": f"SELECT * FROM {SALES} QUALIFY row_number() OVER (PARTITION BY id ORDER BY price DESC, bid_time, bidder, bid_extra) = 1",
     "q15": f"SELECT {DAY}, {BIDS}, {DISTINCT} FROM bid GROUP BY ALL",

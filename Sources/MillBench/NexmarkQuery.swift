@@ -73,6 +73,13 @@ package struct NexmarkQuery: Sendable {
                 WHERE number <= 1
                 """),
         NexmarkQuery(
+            name: "q11", streams: [.bid],
+            sql: """
+                SELECT bidder, count(*) AS bid_count, window_start, window_end
+                FROM SESSION(bid PARTITION BY bidder, date_time, INTERVAL '10' SECOND)
+                GROUP BY bidder, window_start, window_end
+                """),
+        NexmarkQuery(
             name: "q15", streams: [.bid],
             sql: "SELECT to_char(date_time, 'YYYY-MM-DD') AS day, \(bidCounts), \(distinctCounts) FROM bid GROUP BY to_char(date_time, 'YYYY-MM-DD')"),
         NexmarkQuery(
