@@ -72,19 +72,8 @@ private func damageBytes(_ sql: String, _ random: inout SplitMix64) -> [UInt8] {
     return bytes
 }
 
-@Test func aLargeInsertParsesInLinearTime() throws {
-    func seconds(_ rows: Int) throws -> Double {
-        let sql = "INSERT INTO t VALUES " + (0..<rows).map { "(\($0), 'name \($0)', \($0).5, TRUE)" }.joined(separator: ", ")
-        let clock = ContinuousClock()
-        var best = Double.infinity
-        for _ in 0..<3 {
-            let spent = try clock.measure { _ = try Parser.parseStatements(sql) }
-            best = min(best, Double(spent.components.seconds) + Double(spent.components.attoseconds) / 1e18)
-        }
-        return best
-    }
-    let small = try seconds(3_000)
-    let large = try seconds(30_000)
-    print("parsed 30,000 rows of VALUES (1.1 MB) in \(Int(large * 1000)) ms")
-    #expect(large < small * 40, "ten times the text took \(large / small) times as long")
+/// Work that grew with the square of the text would take hours.
+@Test(.timeLimit(.minutes(1))) func aLargeInsertParsesInLinearTime() throws {
+    let sql = "INSERT INTO t VALUES " + (0..<300_000).map { "(\($0), 'name \($0)', \($0).5, TRUE)" }.joined(separator: ", ")
+    #expect(try Parser.parseStatements(sql).count == 1)
 }
