@@ -23,6 +23,7 @@ mill_regex *mill_regex_compile(const uint8_t *pattern, size_t count, uint32_t op
   settings.set_dot_nl(true);
   settings.set_case_sensitive(!(options & MILL_REGEX_IGNORE_CASE));
   settings.set_literal(options & MILL_REGEX_LITERAL);
+  settings.set_max_mem(64 << 20);
   settings.set_longest_match(options & MILL_REGEX_LONGEST);
   auto *regex = new mill_regex{RE2(piece(pattern, count), settings)};
   if (regex->expression.ok()) return regex;

@@ -27,11 +27,11 @@ struct Directory {
 
     /// Makes room for `rows` rows in all, at a load of at most one half.
     mutating func reserve(_ rows: Int) {
-        guard rows * 2 > count else { return }
+        guard rows * 2 > count, bits < Self.bitsMax else { return }
         let old = self
-        while rows * 2 > count { bits += 1 }
-        // Twice what is needed now, so that growing stays rare.
-        bits += 1
+        while rows * 2 > count, bits < Self.bitsMax { bits += 1 }
+        // While that is little memory, twice what is needed now, so that growing stays rare.
+        if !isLarge { bits += 1 }
         slots = Self.allocate(bits)
         let mask = mask
         for index in 0..<old.count where old.slots[index] != 0 {
@@ -45,6 +45,9 @@ struct Directory {
     func free() {
         if bits >= Self.largeBits { mill_large_free(slots, byteCount) } else { slots.deallocate() }
     }
+
+    /// As many bits of the hash as a slot holds: with more it would have to be read from the row.
+    private static let bitsMax = 32
 
     /// From 2 MiB on, slots lie in the system's large pages.
     private static let largeBits = 18

@@ -8,7 +8,7 @@ package import MillColumnar
 /// hash, probe, then column by column compare or copy, so that no per-row work depends on a type.
 ///
 /// Invariants (`checkInvariants` verifies them):
-/// 1. Each live row has one slot in the directory, and between a slot and its home there is no empty one.
+/// 1. Each live row has one slot in the directory of an indexed table, and between a slot and its home there is no empty one.
 /// 2. A live row's stored hash is not 0; a free row's is, and free rows are linked through their payload start.
 /// 3. Views in live rows point into `heap` or are inline.
 ///
@@ -118,7 +118,8 @@ package final class StateTable {
     }
 
     private func addPage() {
-        precondition(store.pointee.used < Int(UInt32.max) - 1 << rowShift, "a table holds fewer than 2^32 rows")
+        // The directory then has an empty slot for each row.
+        precondition(store.pointee.used < 1 << 31 - 1 << rowShift, "a table holds fewer than 2^31 rows")
         if pages.count == store.pointee.basesCapacity {
             let larger = UnsafeMutablePointer<UnsafeMutableRawPointer>.allocate(capacity: pages.count * 2)
             larger.update(from: store.pointee.bases, count: pages.count)

@@ -161,13 +161,35 @@ import Testing
         await world.stop()
     }
 
-    @Test(arguments: ["BEGIN READ ONLY", "BEGIN; SET TRANSACTION READ ONLY", "SET default_transaction_read_only = on", "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY"])
+    @Test(arguments: [
+        "BEGIN READ ONLY", "BEGIN; SET TRANSACTION READ ONLY", "SET default_transaction_read_only = on", "BEGIN READ ONLY; RESET ALL",
+        "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+    ])
     func aReadOnlyTransactionRefusesWrites(opening: String) async throws {
         let world = await EngineWorld()
         try await world.run("CREATE TABLE t (id int); \(opening)")
         #expect(try await world.run("SELECT count(*) FROM t")[0].rows == [["0"]])
         await expectError("25006", "cannot execute INSERT in a read-only transaction") { () throws(SQLError) in
             try await world.run("INSERT INTO t VALUES (1)")
+        }
+        await world.stop()
+    }
+
+    @Test func discardAllIsRefusedInABlock() async throws {
+        let world = await EngineWorld()
+        await expectError("25001", "DISCARD ALL cannot run inside a transaction block") { () throws(SQLError) in
+            try await world.run("BEGIN; DISCARD ALL")
+        }
+        await world.stop()
+    }
+
+    @Test func aJoinThatCannotCountItsRowsSaysSo() async throws {
+        let world = await EngineWorld()
+        try await world.run("CREATE TABLE t (k int); INSERT INTO t VALUES (1)")
+        // Twice as many equal rows each time: 2^16 of them, so that five sides make 2^80.
+        for _ in 0..<16 { try await world.run("INSERT INTO t SELECT k FROM t") }
+        await expectError("22003", "a join has a row more often than a bigint can count") { () throws(SQLError) in
+            try await world.run("SELECT count(*) FROM t a JOIN t b USING (k) JOIN t c USING (k) JOIN t d USING (k) JOIN t e USING (k)")
         }
         await world.stop()
     }

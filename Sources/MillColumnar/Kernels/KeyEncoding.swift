@@ -83,8 +83,10 @@ package struct KeyLanes {
 
     /// Appends the key of one row.
     @inline(__always) package func encode(_ row: Int, into buffer: inout KeyBuffer) {
-        lanes.withUnsafeBufferPointer { lanes in
-            for index in 0..<lanes.count { lanes[index].encode(row, into: &buffer) }
+        withExtendedLifetime(columns) {
+            lanes.withUnsafeBufferPointer { lanes in
+                for index in 0..<lanes.count { lanes[index].encode(row, into: &buffer) }
+            }
         }
     }
 }

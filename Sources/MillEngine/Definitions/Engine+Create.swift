@@ -26,51 +26,11 @@ extension Engine {
         if existing(statement.name, ifNotExists: statement.ifNotExists, &notices) { return }
         let binder = Binder(catalog: reader, context: session.binderContext(.statement(now: environment.clock.nowMicros)))
         let bound = try binder.bind(createRelation: statement)
-        let options = bound.options
-        let connector = options.first { $0.name == "connector" }?.value
-        if let connector, bound.kind == .table {
-            throw SQLError(
-                .featureNotSupported, "a table with connector \"\(connector)\" is not supported", hint: "Use CREATE SOURCE and a materialized view over it.",
-                at: statement.name.span.source)
-        }
         let draft = CatalogObject(
             id: ObjectID(0), schemaName: bound.schemaName, name: bound.name, kind: bound.kind, columns: bound.columns, primaryKey: bound.primaryKey,
-            definition: definition, options: options)
-        if bound.kind == .table {
-            let object = try catalog.create(draft)
-            do throws(SQLError) { try await conductor.attach(JobPlan(id: object.id, name: object.name, plan: Self.tablePlan(object))) } catch {
-                _ = try? catalog.drop(.table, schema: object.schemaName, name: object.name, cascade: true)  // It was created a moment ago.
-                throw error
-            }
-            if let query = bound.query {
-                do throws(SQLError) {
-                    let rows = try await queryRun(query, session: session).collect(session.cancellation)
-                    if !rows.isEmpty { try await conductor.inject([(object.id, rows)]) }
-                } catch {
-                    // It was created a moment ago; what others built on it meanwhile goes too.
-                    if let removed = try? catalog.drop(.table, schema: object.schemaName, name: object.name, cascade: true) { await retire(removed) }
-                    throw error
-                }
-            }
-            return
-        }
-        guard let connector else {
-            if let close = options.first(where: { editDistance($0.name.lowercased(), "connector", atMost: 2) <= 2 }) {
-                throw SQLError(
-                    .invalidParameterValue, "source \"\(bound.name)\" has an option \"\(close.name)\" and no connector",
-                    hint: "Perhaps you meant \"connector\".", at: statement.options.first { $0.key == close.name }?.span.source)
-            }
-            throw SQLError(
-                .invalidParameterValue, "source \"\(bound.name)\" has no connector", hint: "Say where its records are: WITH (connector = 'kafka', ...).",
-                at: statement.name.span.source)
-        }
-        guard bound.primaryKey.isEmpty else {
-            throw SQLError(.featureNotSupported, "PRIMARY KEY on a source is not supported", hint: "Aggregate or deduplicate in a view.", at: statement.name.span.source)
-        }
-        guard catalog.object(schema: bound.schemaName, name: bound.name) == nil else {
-            throw SQLError(.duplicateTable, "relation \"\(bound.name)\" already exists", at: statement.name.last.span.source)
-        }
-        let made = try assembly.source(name: connector, options: options, fields: bound.columns.map { Field($0.name, $0.type) })
+            definition: definition, options: bound.options)
+        if bound.kind == .table { return try await createTable(draft, rows: bound.query, statement, session) }
+        let made = try assembledSource(draft, statement)
         // A broker that is away takes its time to be given up: other definitions go on meanwhile.
         definitions.unlock()
         isLocked = false
@@ -84,6 +44,53 @@ extension Engine {
             Task { await self?.splitsMayHaveChanged(source) }
         }
         notices += made.notices.map { SQLError(.successfulCompletion, $0) }
+    }
+
+    /// Under the lock of definitions.
+    private func createTable(
+        _ draft: CatalogObject, rows query: BoundQuery?, _ statement: CreateRelation, _ session: SessionContext
+    ) async throws(SQLError) {
+        if let connector = draft.connectorName {
+            throw SQLError(
+                .featureNotSupported, "a table with connector \"\(connector)\" is not supported", hint: "Use CREATE SOURCE and a materialized view over it.",
+                at: statement.name.span.source)
+        }
+        let object = try catalog.create(draft)
+        do throws(SQLError) { try await conductor.attach(JobPlan(id: object.id, name: object.name, plan: Self.tablePlan(object))) } catch {
+            _ = try? catalog.drop(.table, schema: object.schemaName, name: object.name, cascade: true)  // It was created a moment ago.
+            throw error
+        }
+        guard let query else { return }
+        do throws(SQLError) {
+            let rows = try await queryRun(query, session: session).collect(session.cancellation)
+            if !rows.isEmpty { try await conductor.inject([(object.id, rows)]) }
+        } catch {
+            // It was created a moment ago; what others built on it meanwhile goes too.
+            if let removed = try? catalog.drop(.table, schema: object.schemaName, name: object.name, cascade: true) { await retire(removed) }
+            throw error
+        }
+    }
+
+    /// The connector and decoders of a source that may be created.
+    private func assembledSource(_ draft: CatalogObject, _ statement: CreateRelation) throws(SQLError) -> AssembledSource {
+        guard let connector = draft.connectorName else {
+            if let close = draft.options.first(where: { editDistance($0.name.lowercased(), "connector", atMost: 2) <= 2 }) {
+                throw SQLError(
+                    .invalidParameterValue, "source \"\(draft.name)\" has an option \"\(close.name)\" and no connector",
+                    hint: "Perhaps you meant \"connector\".", at: statement.options.first { $0.key == close.name }?.span.source)
+            }
+            throw SQLError(
+                .invalidParameterValue, "source \"\(draft.name)\" has no connector", hint: "Say where its records are: WITH (connector = 'kafka', ...).",
+                at: statement.name.span.source)
+        }
+        guard draft.primaryKey.isEmpty else {
+            throw SQLError(
+                .featureNotSupported, "PRIMARY KEY on a source is not supported", hint: "Aggregate or deduplicate in a view.", at: statement.name.span.source)
+        }
+        guard catalog.object(schema: draft.schemaName, name: draft.name) == nil else {
+            throw SQLError(.duplicateTable, "relation \"\(draft.name)\" already exists", at: statement.name.last.span.source)
+        }
+        return try assembly.source(name: connector, options: draft.options, fields: draft.columns.map { Field($0.name, $0.type) })
     }
 
     package func create(_ statement: CreateView, definition: String, session: SessionContext, _ notices: inout [SQLError]) async throws(SQLError) {
@@ -201,4 +208,8 @@ extension Engine {
             return plan[plan.root].properties
         }
     }
+}
+
+extension CatalogObject {
+    fileprivate var connectorName: String? { options.first { $0.name == "connector" }?.value }
 }

@@ -19,6 +19,9 @@ extension Session {
             return .done(tag: "RESET")
         case .discard(let what):
             if what == .all {
+                guard transaction == .none else {
+                    throw SQLError(.activeSQLTransaction, "DISCARD ALL cannot run inside a transaction block")
+                }
                 resetAll()
                 state.withLock { $0.prepared = [:] }
             }

@@ -129,7 +129,13 @@ package struct SessionSettings: Sendable {
         "lock_timeout": SettingDuration.unitsHint,
     ]
 
-    package mutating func resetAll() { values = initial }
+    /// All but what belongs to the transaction: a read-only one stays so.
+    package mutating func resetAll() {
+        let kept = values.filter { Self.ofTransaction.contains($0.key) }
+        values = initial.filter { !Self.ofTransaction.contains($0.key) }.merging(kept) { $1 }
+    }
+
+    private static let ofTransaction: Set = ["transaction_read_only", "transaction_isolation"]
 
     /// The settings as they are now are what the session began with.
     package mutating func makeInitial() { initial = values }

@@ -5,7 +5,8 @@ import MillColumnar
 /// A regular expression in PostgreSQL's syntax, matched by RE2 in time linear in the text.
 ///
 /// `RegexTranslation` writes the pattern in RE2's syntax. A match is the longest of the leftmost ones, as in PostgreSQL, unless the
-/// pattern has a lazy quantifier: then it is the one that the pattern names first. Back references and look-around, which no linear
+/// pattern has a lazy quantifier: then it is the one that the pattern names first. Within a match RE2 lets the branch of an
+/// alternation that is named first decide what a group holds, where PostgreSQL takes the longest. Back references and look-around, which no linear
 /// engine has, are refused; see `docs/decisions/010-re2-for-regular-expressions.md`.
 ///
 /// Owned by one kernel, and so one thread.

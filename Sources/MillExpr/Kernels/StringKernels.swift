@@ -342,46 +342,8 @@ enum StringKernels {
                 let digest = MD5.digest(text)
                 digest.withUnsafeBufferPointer { TextOutput.appendHex($0, to: &out) }
             }
-        case "encode", "decode":
-            return { columns, count, frame in
-                Loops.text(columns, count, name == "encode" ? .varchar : .bytea, frame) { row, out throws(SQLError) in
-                    let format = String(view(columns, 1, row)).lowercased()
-                    try view(columns, 0, row).withBytes { (bytes) throws(SQLError) in
-                        switch (name, format) {
-                        case ("encode", "hex"): TextOutput.appendHex(bytes, to: &out)
-                        case ("encode", "base64"): Base64.append(bytes, to: &out)
-                        case ("encode", "escape"): appendEscaped(bytes, to: &out)
-                        case ("decode", "hex"): out += try TextInput.hex(bytes)
-                        case ("decode", "base64"): try Base64.decode(bytes, to: &out)
-                        case ("decode", "escape"): out += try TextInput.escapedBytes(bytes)
-                        default: throw SQLError(.invalidParameterValue, "unrecognized encoding: \"\(format)\"")
-                        }
-                    }
-                    return true
-                }
-            }
-        case "convert_from":
-            return { columns, count, frame in
-                Loops.text(columns, count, .varchar, frame) { row, out throws(SQLError) in
-                    let encoding = String(view(columns, 1, row))
-                    try view(columns, 0, row).withBytes { (bytes) throws(SQLError) in
-                        switch encoding.uppercased().filter({ $0.isLetter || $0.isNumber }) {
-                        case "UTF8", "UNICODE", "SQLASCII":
-                            guard !bytes.contains(0), String(validating: bytes, as: UTF8.self) != nil else {
-                                throw SQLError(.characterNotInRepertoire, "invalid byte sequence for encoding \"UTF8\"")
-                            }
-                            out += bytes
-                        case "LATIN1", "ISO88591":
-                            guard !bytes.contains(0) else {
-                                throw SQLError(.characterNotInRepertoire, "invalid byte sequence for encoding \"LATIN1\": 0x00")
-                            }
-                            for byte in bytes { out += String(UnicodeScalar(byte)).utf8 }
-                        default: throw SQLError(.invalidParameterValue, "invalid source encoding name \"\(encoding)\"")
-                        }
-                    }
-                    return true
-                }
-            }
+        case "encode", "decode": return encoding(isEncoding: name == "encode")
+        case "convert_from": return convertFrom()
         case "quote_literal":
             return map { text, out in
                 if text.contains(UInt8(ascii: "\\")) { TextOutput.append(" E", to: &out) }
@@ -404,6 +366,52 @@ enum StringKernels {
                 out.append(UInt8(ascii: "\""))
             }
         default: return nil
+        }
+    }
+
+    /// Bytes as text of a format, or back.
+    private static func encoding(isEncoding: Bool) -> Kernel {
+        { columns, count, frame in
+            Loops.text(columns, count, isEncoding ? .varchar : .bytea, frame) { row, out throws(SQLError) in
+                let format = String(view(columns, 1, row)).lowercased()
+                try view(columns, 0, row).withBytes { (bytes) throws(SQLError) in
+                    switch (isEncoding, format) {
+                    case (true, "hex"): TextOutput.appendHex(bytes, to: &out)
+                    case (true, "base64"): Base64.append(bytes, to: &out)
+                    case (true, "escape"): appendEscaped(bytes, to: &out)
+                    case (false, "hex"): out += try TextInput.hex(bytes)
+                    case (false, "base64"): try Base64.decode(bytes, to: &out)
+                    case (false, "escape"): out += try TextInput.escapedBytes(bytes)
+                    default: throw SQLError(.invalidParameterValue, "unrecognized encoding: \"\(format)\"")
+                    }
+                }
+                return true
+            }
+        }
+    }
+
+    /// Bytes of a named encoding as text.
+    private static func convertFrom() -> Kernel {
+        { columns, count, frame in
+            Loops.text(columns, count, .varchar, frame) { row, out throws(SQLError) in
+                let encoding = String(view(columns, 1, row))
+                try view(columns, 0, row).withBytes { (bytes) throws(SQLError) in
+                    switch encoding.uppercased().filter({ $0.isLetter || $0.isNumber }) {
+                    case "UTF8", "UNICODE", "SQLASCII":
+                        guard !bytes.contains(0), String(validating: bytes, as: UTF8.self) != nil else {
+                            throw SQLError(.characterNotInRepertoire, "invalid byte sequence for encoding \"UTF8\"")
+                        }
+                        out += bytes
+                    case "LATIN1", "ISO88591":
+                        guard !bytes.contains(0) else {
+                            throw SQLError(.characterNotInRepertoire, "invalid byte sequence for encoding \"LATIN1\": 0x00")
+                        }
+                        for byte in bytes { out += String(UnicodeScalar(byte)).utf8 }
+                    default: throw SQLError(.invalidParameterValue, "invalid source encoding name \"\(encoding)\"")
+                    }
+                }
+                return true
+            }
         }
     }
 }

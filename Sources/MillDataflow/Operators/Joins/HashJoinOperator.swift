@@ -140,11 +140,18 @@ package final class HashJoinOperator: Operator {
         var columns: [Column] = []
         let weights = Weights(count: pairRows.count)
         var plain = true
+        var uncountable: Int?
         let (rows, target) = (pairRows.rows, weights.values)
         for pair in 0..<pairRows.count {
-            let weight = batch.weight(Int(rows[pair])) &* other.weight(pairNumbers[pair])
+            let (own, met) = (batch.weight(Int(rows[pair])), other.weight(pairNumbers[pair]))
+            let (weight, overflow) = own.multipliedReportingOverflow(by: met)
             target[pair] = weight
-            plain = plain && weight == 1
+            plain = plain && weight == 1 && !overflow
+            if overflow {
+                // The same either way, so that a retraction takes back what was given.
+                target[pair] = (own < 0) == (met < 0) ? .max : -.max
+                uncountable = pair
+            }
         }
         if emitsPairs || residual != nil {
             let ownColumns = batch.columns.map { $0.gather(pairRows.rows, count: pairRows.count) }
@@ -152,6 +159,7 @@ package final class HashJoinOperator: Operator {
             columns = own == 0 ? ownColumns + otherColumns : otherColumns + ownColumns
         }
         let pairs = DeltaBatch(columns: columns, count: pairRows.count, weights: plain ? nil : weights)
+        if let uncountable { errors.report(Self.tooManyRows, operatorName: "join", batch: pairs, row: uncountable) }
         guard let residual else {
             if tracks[0] || tracks[1] { for pair in 0..<pairRows.count { noteMatch(batch, pair) } }
             return emitsPairs ? withoutZeros(pairs) : nil
@@ -161,6 +169,8 @@ package final class HashJoinOperator: Operator {
         guard emitsPairs, passing.count > 0 else { return nil }
         return withoutZeros(passing.count == pairs.count ? pairs : pairs.gather(passing.rows, count: passing.count))
     }
+
+    private static let tooManyRows = SQLError(.numericValueOutOfRange, "a join has a row more often than a bigint can count")
 
     private func withoutZeros(_ batch: DeltaBatch) -> DeltaBatch? {
         guard let weights = batch.weights else { return batch }
