@@ -11,7 +11,9 @@ import Synchronization
 /// between two epochs, so each sees whole epochs only.
 ///
 /// An epoch is as short as the input allows: with nothing waiting it opens the moment a reader reports data. While input is left
-/// over, the budget doubles as long as epochs stay under `targetNanos`, and halves when they go over twice that.
+/// over, the budget doubles as long as epochs stay under a target, and halves when they go over twice that. The target is
+/// `targetNanos`, and grows to `backlogNanos` while epoch after epoch leaves input over: what has waited for seconds may wait for one
+/// long epoch, which costs far less than many short ones, because each group that changes is given out once an epoch.
 package final class Conductor: Sendable {
     package let workerCount: Int
     private let workers: [Worker]
@@ -25,12 +27,17 @@ package final class Conductor: Sendable {
     package struct Options: Sendable {
         /// How long an epoch may take under load before its budget shrinks.
         package var targetNanos: UInt64
+        /// How long when input has been left over for many epochs.
+        package var backlogNanos: UInt64
         package var recordsMin: Int
         package var recordsMax: Int
         package var bytesMax: Int
 
-        package init(targetNanos: UInt64 = 100_000_000, recordsMin: Int = 8192, recordsMax: Int = 4 << 20, bytesMax: Int = 256 << 20) {
+        package init(
+            targetNanos: UInt64 = 100_000_000, backlogNanos: UInt64 = 1_000_000_000, recordsMin: Int = 8192, recordsMax: Int = 4 << 20, bytesMax: Int = 256 << 20
+        ) {
             self.targetNanos = targetNanos
+            self.backlogNanos = backlogNanos
             self.recordsMin = recordsMin
             self.recordsMax = recordsMax
             self.bytesMax = bytesMax
@@ -218,6 +225,8 @@ package final class Conductor: Sendable {
 
     private func run() {
         var budget = options.recordsMin
+        // Epochs one after the other that left input over.
+        var behind = 0
         var waiters: [Waiter] = []
         var hasMore = false
         var pending: [Order] = []
@@ -243,7 +252,8 @@ package final class Conductor: Sendable {
             wakePending.store(false, ordering: .releasing)
             let record = runEpoch(records: budget, &pending)
             hasMore = record.hasMore
-            adapt(&budget, to: record)
+            behind = record.hasMore ? behind + 1 : 0
+            adapt(&budget, to: record, behind: behind)
             latest.withLock { $0 = record }
             waiters.removeAll { waiter in
                 guard waiter.isMet(record) else { return false }
@@ -284,10 +294,11 @@ package final class Conductor: Sendable {
             catchingUp: report.catchingUp, hasMore: report.hasMore, durationNanos: clock.monotonicNanos - start)
     }
 
-    private func adapt(_ budget: inout Int, to record: EpochRecord) {
-        if record.durationNanos > 2 * options.targetNanos {
+    private func adapt(_ budget: inout Int, to record: EpochRecord, behind: Int) {
+        let target = max(options.targetNanos, min(options.targetNanos << UInt64(min(behind / 4, 10)), options.backlogNanos))
+        if record.durationNanos > 2 * target {
             budget = max(budget / 2, options.recordsMin)
-        } else if record.hasMore, record.durationNanos < options.targetNanos {
+        } else if record.hasMore, record.durationNanos < target {
             budget = min(budget * 2, options.recordsMax)
         }
     }
