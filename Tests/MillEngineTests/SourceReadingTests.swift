@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test func flushWarnsOfASourceThatHasStopped() async throws {
+    @Test func flushAndQueriesWarnOfASourceThatHasStopped() async throws {
         let connector = ScriptedConnector(#"{"a":1}"#)
         try await withWorld(["s": connector]) { world in
             connector.change { $0.failsAt = 2 }
@@ -87,9 +87,18 @@ import Testing
             connector.change { $0.splits[0] += [#"{"a":2}"#, #"{"a":3}"#] }
             _ = world.session.takeMessages()
             try await world.run("FLUSH")
-            let warnings = world.session.takeMessages().compactMap { if case .notice(let notice) = $0 { notice.message } else { nil } }
-            #expect(warnings == [#"source "s" has stopped: the record at 2 cannot be read"#])
+            func warnings() -> [String] { world.session.takeMessages().compactMap { if case .notice(let notice) = $0 { notice.message } else { nil } } }
+            let warning = #"source "s" has stopped: the record at 2 cannot be read"#
+            #expect(warnings() == [warning])
+            // So does a query of what comes from it, and no other.
+            try await world.run("CREATE MATERIALIZED VIEW w AS SELECT total FROM v; CREATE TABLE t (a int)")
+            _ = warnings()
             #expect(try await world.run("SELECT * FROM v").last?.rows == [["3"]])
+            #expect(warnings() == [warning])
+            #expect(try await world.run("SELECT * FROM w").last?.rows == [["3"]])
+            #expect(warnings() == [warning])
+            try await world.run("SELECT * FROM t")
+            #expect(warnings() == [])
         }
     }
 

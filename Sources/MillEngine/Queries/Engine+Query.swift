@@ -37,6 +37,7 @@ extension Engine {
         }
         guard !stored.isEmpty || !sourceIDs.isEmpty else { return run }
         let (record, tables) = await conductor.snapshots(Array(stored.keys))
+        run.warnings = standstills(of: Array(stored.keys), record)
         for (id, relation) in stored {
             guard let parts = tables[id], parts.count == options.workerCount, let object = catalog.object(id) else {
                 throw SQLError(.undefinedTable, "relation \"\(relation.name)\" does not exist")

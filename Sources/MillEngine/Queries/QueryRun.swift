@@ -22,6 +22,8 @@ package struct QueryRun: Sendable {
     package var sources: [ObjectID: SourceRange]
     /// Whether an expression's failure ends the query (the default) or gives NULL.
     package var raisesErrors: Bool
+    /// What the reader should know of the rows.
+    package var warnings: [SQLError] = []
 
     /// A source's records as a query sees them.
     package struct SourceRange: Sendable {

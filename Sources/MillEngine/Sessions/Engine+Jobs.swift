@@ -97,8 +97,23 @@ extension Engine {
             return cancellation.reason != nil || record.epoch > before && record.hasReached(going)
         }
         if let reason = cancellation.reason { throw reason.error }
-        return sources.all.compactMap { source in
-            reached.sourceFailures[source.id].map {
+        return stopped(Set(sources.all.map(\.id)), reached)
+    }
+
+    /// A warning for each source that has stopped and that rows of these relations come from: they are as of then.
+    func standstills(of relations: [ObjectID], _ record: EpochRecord) -> [SQLError] {
+        guard !record.sourceFailures.isEmpty else { return [] }
+        var found = Set(relations)
+        var open = relations
+        while let id = open.popLast() {
+            for input in catalog.object(id)?.dependencies ?? [] where found.insert(input).inserted { open.append(input) }
+        }
+        return stopped(found, record)
+    }
+
+    private func stopped(_ ids: Set<ObjectID>, _ record: EpochRecord) -> [SQLError] {
+        sources.all.filter { ids.contains($0.id) }.compactMap { source in
+            record.sourceFailures[source.id].map {
                 SQLError(SQLState("01000"), "source \"\(source.name)\" has stopped: \($0.message)", hint: "SHOW JOBS names the views that stand still.")
             }
         }

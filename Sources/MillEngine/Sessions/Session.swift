@@ -159,7 +159,9 @@ package final class Session: Sendable {
         case .query(let query):
             let bound = try await bind(query, values)
             try prepared.requireSchema(bound.schema)
-            return .rows(started(try await engine.queryRun(bound, session: context)), verb: "SELECT")
+            let run = try await engine.queryRun(bound, session: context)
+            for warning in run.warnings { notice(warning) }
+            return .rows(started(run), verb: "SELECT")
         case .insert(let insert): return try await self.insert(insert, values, prepared)
         case .transaction(let statement): return try await transact(statement)
         case .set, .reset, .discard: return try setParameter(prepared.statement.statement)
