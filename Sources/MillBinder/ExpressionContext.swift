@@ -37,7 +37,7 @@ enum Clause: String {
     }
 }
 
-/// A subquery met inside an expression: the expression holds a placeholder column for its value until the SELECT joins the
+/// A subquery met inside an expression: the expression holds a column that stands in for its value until the SELECT joins the
 /// subquery to its plan.
 struct PendingSubquery {
     enum Kind {
@@ -54,7 +54,7 @@ struct PendingSubquery {
     var span: SourceSpan
 }
 
-/// A call of a window function met inside an expression: the expression holds a placeholder column for its value until the SELECT has
+/// A call of a window function met inside an expression: the expression holds a column that stands in for its value until the SELECT has
 /// its groups.
 struct PendingWindowCall {
     struct Window: Hashable {
@@ -92,7 +92,7 @@ struct PendingWindowCall {
 /// Numbers below zero are columns of the query around: `-1 - n` is its column `n`. Numbers from `windows` on are values of window
 /// functions, from `aggregates` on results of aggregate calls, from `subqueries` on the values of subqueries, all by their place in the
 /// expression's context. Plans that leave the binder have none of them.
-enum Placeholder {
+enum StandIn {
     static let windows = 1 << 23
     static let aggregates = 1 << 24
     static let subqueries = 1 << 25
@@ -128,29 +128,29 @@ final class ExpressionContext {
         self.clause = clause
     }
 
-    /// The placeholder of an aggregate call; equal calls share one.
+    /// The stand-in of an aggregate call; equal calls share one.
     func add(_ call: AggregateCall) -> BoundExpression {
         let index = aggregates.firstIndex(of: call) ?? aggregates.count
         if index == aggregates.count { aggregates.append(call) }
-        return .column(Placeholder.aggregates + index, call.type)
+        return .column(StandIn.aggregates + index, call.type)
     }
 
-    /// The placeholder of a window function's call; equal calls share one.
+    /// The stand-in of a window function's call; equal calls share one.
     func add(_ call: PendingWindowCall) -> BoundExpression {
         let index = windowCalls.firstIndex { $0.function == call.function && $0.window == call.window } ?? windowCalls.count
         if index == windowCalls.count { windowCalls.append(call) }
-        return .column(Placeholder.windows + index, call.function.type)
+        return .column(StandIn.windows + index, call.function.type)
     }
 
     func add(_ subquery: PendingSubquery) -> BoundExpression {
         subqueries.append(subquery)
-        return .column(Placeholder.subqueries + subqueries.count - 1, subquery.type)
+        return .column(StandIn.subqueries + subqueries.count - 1, subquery.type)
     }
 }
 
 extension BoundExpression {
     /// Whether it reads a column of the query around.
-    var isCorrelated: Bool { columnsUsed.contains(where: Placeholder.isOuter) }
+    var isCorrelated: Bool { columnsUsed.contains(where: StandIn.isOuter) }
 
     /// The type under which it reads a column; nil when it does not.
     func type(ofColumn index: Int) -> SQLType? {

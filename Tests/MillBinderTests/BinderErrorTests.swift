@@ -75,9 +75,9 @@ struct BinderFailure: Sendable, CustomTestStringConvertible {
             at: "lower"),
         BinderFailure("SELECT nope(a) OVER () FROM t", "42883", "function nope(integer) does not exist", at: "nope"),
         BinderFailure("SELECT row_number(a) OVER () FROM t", "42883", "function row_number(integer) does not exist", at: "row_number"),
-        BinderFailure("SELECT rank(DISTINCT a) OVER () FROM t", "0A000", "DISTINCT is not implemented for window functions", at: "rank"),
+        BinderFailure("SELECT rank(DISTINCT a) OVER () FROM t", "0A000", "DISTINCT in a window function is not supported", at: "rank"),
         BinderFailure(
-            "SELECT rank() FILTER (WHERE true) OVER () FROM t", "0A000", "FILTER is not implemented for non-aggregate window functions",
+            "SELECT rank() FILTER (WHERE true) OVER () FROM t", "0A000", "FILTER of rank is not supported",
             at: "rank"),
         BinderFailure("SELECT rank() OVER w FROM t", "42704", "window \"w\" does not exist", at: "w"),
         BinderFailure("SELECT rank() OVER (w ORDER BY a) FROM t", "42704", "window \"w\" does not exist", at: "w"),

@@ -50,7 +50,7 @@ extension Binder {
             if scope.isInsideAggregate {
                 throw unsupported("a column of the query around as an aggregate's argument", at: name.span.source)
             }
-            return entry.expression.remapped { Placeholder.isOuter($0) ? $0 : Placeholder.outer($0) }
+            return entry.expression.remapped { StandIn.isOuter($0) ? $0 : StandIn.outer($0) }
         }
         // A name that only a query further out has: say so instead of denying that it exists.
         for further in enclosingScopes.dropLast() {

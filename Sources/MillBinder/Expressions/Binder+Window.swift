@@ -24,9 +24,11 @@ extension Binder {
             throw SQLError(.wrongObjectType, "OVER specified, but \(name) is not a window function nor an aggregate function", at: nameSpan)
         }
         try refuseMisplacedWindow(scope, at: nameSpan)
-        if call.isDistinct { throw SQLError(.featureNotSupported, "DISTINCT is not implemented for window functions", at: nameSpan) }
+        if call.isDistinct {
+            throw unsupported("DISTINCT in a window function", hint: "Take duplicates out in a subquery in FROM.", at: nameSpan)
+        }
         if !call.orderBy.isEmpty {
-            throw SQLError(.featureNotSupported, "aggregate ORDER BY is not implemented for window functions", at: nameSpan)
+            throw unsupported("ORDER BY among the arguments of a window function", hint: "Write the order into OVER (...).", at: nameSpan)
         }
         if !call.withinGroup.isEmpty { throw SQLError(.wrongObjectType, "window function \(name) cannot have WITHIN GROUP", at: nameSpan) }
         let specification: WindowSpecification
@@ -59,7 +61,7 @@ extension Binder {
             throw unsupported("window function \(name)", hint: "Join with a subquery that numbers the rows.", at: span)
         }
         if call.filter != nil {
-            throw SQLError(.featureNotSupported, "FILTER is not implemented for non-aggregate window functions", at: span)
+            throw unsupported("FILTER of \(name)", hint: "Leave rows out in a subquery in FROM.", at: span)
         }
         guard !call.arguments.isEmpty else { return function }
         var types: [SQLType] = []

@@ -6,7 +6,7 @@ import MillSQL
 
 /// One SELECT: FROM, WHERE, grouping, output, DISTINCT and ORDER BY, in the order of their meaning.
 ///
-/// Output expressions are bound over the columns of FROM, with placeholders for aggregates and subqueries. A grouped
+/// Output expressions are bound over the columns of FROM, with stand-ins for aggregates and subqueries. A grouped
 /// SELECT then rewrites them over the groups (`regrouped`), window functions are computed over these, and every subquery is joined to the plan where its operands
 /// are at hand (`SelectPlan.attach`).
 extension Binder {
@@ -164,10 +164,10 @@ extension Binder {
             }
         }
         guard let named else { return try bind(expression, context) }
-        if named.expression.columnsUsed.contains(where: { $0 >= Placeholder.aggregates && $0 < Placeholder.subqueries }) {
+        if named.expression.columnsUsed.contains(where: { $0 >= StandIn.aggregates && $0 < StandIn.subqueries }) {
             throw SQLError(.groupingError, "aggregate functions are not allowed in GROUP BY", at: named.span)
         }
-        if named.expression.columnsUsed.contains(where: Placeholder.isWindow) {
+        if named.expression.columnsUsed.contains(where: StandIn.isWindow) {
             throw SQLError(.windowingError, "window functions are not allowed in GROUP BY", at: named.span)
         }
         return named.expression

@@ -92,7 +92,7 @@ struct Decorrelation {
         var names = names
         let schema = inner.plan.schema
         var places: [Int: Int] = [:]
-        for column in inner.predicates.reduce(into: Set<Int>(), { $0.formUnion($1.columnsUsed) }).sorted() where !Placeholder.isOuter(column) {
+        for column in inner.predicates.reduce(into: Set<Int>(), { $0.formUnion($1.columnsUsed) }).sorted() where !StandIn.isOuter(column) {
             let expression = BoundExpression.column(column, schema[column].type)
             if let known = expressions.firstIndex(of: expression) {
                 places[column] = known
@@ -125,7 +125,7 @@ struct Decorrelation {
             } else if node.calls.isEmpty {
                 var places: [Int: Int] = [:]
                 let schema = inner.plan.schema
-                for column in predicate.columnsUsed.sorted() where !Placeholder.isOuter(column) {
+                for column in predicate.columnsUsed.sorted() where !StandIn.isOuter(column) {
                     let expression = BoundExpression.column(column, schema[column].type)
                     let key = keys.firstIndex(of: expression) ?? keys.count
                     if key == keys.count {
@@ -166,7 +166,7 @@ struct Decorrelation {
         case .isNotDistinct: break
         default: return nil
         }
-        func isOuter(_ expression: BoundExpression) -> Bool { expression.columnsUsed.allSatisfy(Placeholder.isOuter) && !expression.columnsUsed.isEmpty }
+        func isOuter(_ expression: BoundExpression) -> Bool { expression.columnsUsed.allSatisfy(StandIn.isOuter) && !expression.columnsUsed.isEmpty }
         func isInner(_ expression: BoundExpression) -> Bool { !expression.isCorrelated }
         if isOuter(children[0]), isInner(children[1]) { return (children[0], children[1], { predicate.with(children: [$0, $1]) }) }
         if isOuter(children[1]), isInner(children[0]) { return (children[1], children[0], { predicate.with(children: [$1, $0]) }) }
@@ -196,7 +196,7 @@ struct Decorrelation {
             LogicalJoin(
                 left: left.plan, right: right.plan, kind: node.kind, condition: BoundExpression.conjunction(conjuncts.filter { !$0.isCorrelated })))
         var result = Result(plan: join)
-        let moved = right.predicates.map { $0.remapped { Placeholder.isOuter($0) ? $0 : $0 + leftCount + leftExtra } }
+        let moved = right.predicates.map { $0.remapped { StandIn.isOuter($0) ? $0 : $0 + leftCount + leftExtra } }
         result.predicates = left.predicates + moved + correlated
         guard leftExtra > 0, node.kind == .inner || node.kind == .left else { return result }
         // Original columns first: left, right, then the extras of both.

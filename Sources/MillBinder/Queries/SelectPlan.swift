@@ -40,7 +40,7 @@ final class SelectPlan {
             }
             let place = conjuncts.count == 1 ? "WHERE" : "AND"
             let bound = try binder.requireBoolean(try binder.bind(conjunct, context), in: place, at: conjunct.span.source)
-            if bound.columnsUsed.contains(where: { $0 >= Placeholder.subqueries }) { later.append(bound) } else { plain.append(bound) }
+            if bound.columnsUsed.contains(where: { $0 >= StandIn.subqueries }) { later.append(bound) } else { plain.append(bound) }
         }
         if let predicate = BoundExpression.conjunction(plain) { plan = .filter(LogicalFilter(input: plan, predicate: predicate)) }
         for (subquery, kind) in matches { try match(subquery, kind) }
@@ -59,7 +59,7 @@ final class SelectPlan {
         case .inQuery(let operand, let query, negated: false):
             let pending = try binder.pendingIn(operand, query, context, at: conjunct.span.source)
             // A left side that has subqueries of its own takes the general way.
-            guard case .isIn(let operands) = pending.kind, !operands.contains(where: { $0.columnsUsed.contains { $0 >= Placeholder.subqueries } })
+            guard case .isIn(let operands) = pending.kind, !operands.contains(where: { $0.columnsUsed.contains { $0 >= StandIn.subqueries } })
             else { throw binder.unsupported("a subquery on both sides of IN", at: conjunct.span.source) }
             return (pending, .semi)
         default: return nil
@@ -96,7 +96,7 @@ final class SelectPlan {
     /// An output expression over the present plan, subqueries joined.
     func output(_ expression: BoundExpression, mentions: [Int: ObjectName]) throws(SQLError) -> BoundExpression {
         let value = try attach(try regrouped(expression, mentions: mentions), mentions: mentions)
-        return value.remapped { Placeholder.isWindow($0) ? windowColumns[$0 - Placeholder.windows] : $0 }
+        return value.remapped { StandIn.isWindow($0) ? windowColumns[$0 - StandIn.windows] : $0 }
     }
 
     // MARK: Window functions
@@ -186,8 +186,8 @@ final class SelectPlan {
         guard let keys else { return expression }
         if let key = keys.firstIndex(of: expression) { return .column(key, expression.type) }
         if case .column(let index, let type) = expression {
-            if index >= Placeholder.subqueries || Placeholder.isOuter(index) || Placeholder.isWindow(index) { return expression }
-            if index >= Placeholder.aggregates { return .column(keys.count + index - Placeholder.aggregates, type) }
+            if index >= StandIn.subqueries || StandIn.isOuter(index) || StandIn.isWindow(index) { return expression }
+            if index >= StandIn.aggregates { return .column(keys.count + index - StandIn.aggregates, type) }
             throw ungrouped(index, mentions: mentions)
         }
         var children: [BoundExpression] = []
@@ -205,12 +205,12 @@ final class SelectPlan {
 
     // MARK: Subqueries in expressions
 
-    /// Replaces the placeholders of subqueries by columns, joining each subquery to the plan when it is met first.
+    /// Replaces the stand-ins of subqueries by columns, joining each subquery to the plan when it is met first.
     private func attach(_ expression: BoundExpression, mentions: [Int: ObjectName]) throws(SQLError) -> BoundExpression {
-        guard expression.columnsUsed.contains(where: { $0 >= Placeholder.subqueries }) else { return expression }
-        if case .column(let index, _) = expression, index >= Placeholder.subqueries {
+        guard expression.columnsUsed.contains(where: { $0 >= StandIn.subqueries }) else { return expression }
+        if case .column(let index, _) = expression, index >= StandIn.subqueries {
             if let known = attached[index] { return known }
-            let value = try attach(context.subqueries[index - Placeholder.subqueries], mentions: mentions)
+            let value = try attach(context.subqueries[index - StandIn.subqueries], mentions: mentions)
             attached[index] = value
             return value
         }

@@ -143,10 +143,10 @@ struct SubqueryJoin {
         var lifted = try lift(plan)
         let others = lifted.predicates.filter { Decorrelation.equality($0) == nil }
         guard !others.isEmpty, lifted.emptyRow == nil else { return lifted }
-        var columns: [(placeholder: Int, value: BoundExpression)] = []
-        for placeholder in others.reduce(into: Set<Int>(), { $0.formUnion($1.columnsUsed) }).sorted(by: >) where Placeholder.isOuter(placeholder) {
-            let type = others.lazy.compactMap { $0.type(ofColumn: placeholder) }.first ?? .unknown
-            columns.append((placeholder, try outerExpression(.column(placeholder, type))))
+        var columns: [(standIn: Int, value: BoundExpression)] = []
+        for standIn in others.reduce(into: Set<Int>(), { $0.formUnion($1.columnsUsed) }).sorted(by: >) where StandIn.isOuter(standIn) {
+            let type = others.lazy.compactMap { $0.type(ofColumn: standIn) }.first ?? .unknown
+            columns.append((standIn, try outerExpression(.column(standIn, type))))
         }
         // A superset of the values will do: where the plan around is itself correlated, its conditions are left out.
         let around = Self.withoutCorrelatedConditions(outer)
@@ -156,13 +156,13 @@ struct SubqueryJoin {
         var conditions: [BoundExpression] = []
         for predicate in others {
             conditions.append(
-                predicate.remapped { index in columns.firstIndex { $0.placeholder == index }.map { width + $0 } ?? index })
+                predicate.remapped { index in columns.firstIndex { $0.standIn == index }.map { width + $0 } ?? index })
         }
         lifted.plan = .join(LogicalJoin(left: lifted.plan, right: domain, kind: .inner, condition: BoundExpression.conjunction(conditions)))
         lifted.predicates.removeAll { Decorrelation.equality($0) == nil }
         for (index, column) in columns.enumerated() {
             lifted.predicates.append(
-                .isNotDistinct(.column(column.placeholder, column.value.type), .column(width + index, column.value.type)))
+                .isNotDistinct(.column(column.standIn, column.value.type), .column(width + index, column.value.type)))
         }
         return lifted
     }
@@ -213,7 +213,7 @@ struct SubqueryJoin {
     /// A lifted predicate as a condition of the join of `outer` and the subquery.
     private func joined(_ predicate: BoundExpression) throws(SQLError) -> BoundExpression {
         if case .column(let index, let type) = predicate {
-            if Placeholder.isOuter(index) { return try mapOuter(.column(-1 - index, type)) }
+            if StandIn.isOuter(index) { return try mapOuter(.column(-1 - index, type)) }
             return .column(outer.schema.count + index, type)
         }
         var children: [BoundExpression] = []
