@@ -178,7 +178,10 @@ def _():
     assigned, seen, stops = {}, set(), {}
 
     def member(who):
-        consumer = KafkaConsumer(used, bootstrap_servers=address, group_id=group, auto_offset_reset="earliest", session_timeout_ms=6000, heartbeat_interval_ms=500)
+        consumer = KafkaConsumer(bootstrap_servers=address, group_id=group, auto_offset_reset="earliest", session_timeout_ms=6000, heartbeat_interval_ms=500)
+        # kafka-python 3 can stay without partitions if it leads the group before it knows the topic.
+        consumer.partitions_for_topic(used)
+        consumer.subscribe([used])
         while not stops[who].is_set():
             for batch in consumer.poll(200).values():
                 seen.update(r.value for r in batch)

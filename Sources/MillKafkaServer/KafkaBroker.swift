@@ -33,7 +33,7 @@ final class KafkaBroker: Sendable {
         self.options = options
         self.logger = logger
         self.pool = pool
-        groups = GroupCoordinator(environment: log.environment)
+        groups = GroupCoordinator(environment: log.environment, gatheringNanos: options.groupGatheringMillis * 1_000_000)
     }
 
     /// - Throws: `WireError` when the body is not what the header says; the connection is closed then.

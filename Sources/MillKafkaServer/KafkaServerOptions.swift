@@ -30,6 +30,10 @@ package struct KafkaServerOptions: Sendable {
     package var requestsInFlightMax = 64
     /// Bytes of answers that a connection may owe before it is read on.
     package var responseBytesMax = 64 << 20
+    /// How long the first generation of an empty group waits for more members, so that those that start together begin with one
+    /// assignment; Kafka's `group.initial.rebalance.delay.ms` (3,000 there). kafka-python 3 needs some: a leader that has to assign
+    /// before it has read the topic's metadata can stay without partitions for good.
+    package var groupGatheringMillis: UInt64 = 300
     package var eventLoops = 2
     package var nodeID: Int32 = 1
     package var clusterID = "millrace"

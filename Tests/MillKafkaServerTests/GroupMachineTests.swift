@@ -100,6 +100,21 @@ private struct Driver {
         #expect(driver.joined[unknown]?.error == .unknownMemberID)
     }
 
+    @Test func membersThatStartTogetherShareTheFirstGeneration() {
+        var driver = Driver(machine: GroupMachine(gatheringNanos: second))
+        let a = driver.join("", new: "a")
+        driver.now += second / 2
+        let b = driver.join("", new: "b")
+        driver.take(driver.machine.tick(now: driver.now))
+        #expect(driver.joined.isEmpty, "the group still gathers")
+        driver.pass(1)
+        #expect(driver.joined[a]?.generation == 1 && driver.joined[b]?.generation == 1)
+        #expect(driver.joined[a]?.members.map(\.memberID) == ["a", "b"])
+        let c = driver.join("", new: "c")
+        _ = (driver.join("a"), driver.join("b"))
+        #expect(driver.joined[c]?.generation == 2, "only the first generation gathers")
+    }
+
     @Test func anIdThatIsNeverUsedIsForgotten() {
         var driver = Driver()
         _ = driver.join("", new: "a", retry: true, session: 6)
@@ -216,7 +231,7 @@ private struct Driver {
     @Test func everyRandomHistorySettles() {
         for seed in UInt64(0)..<300 {
             var random = Source(state: seed)
-            var driver = Driver()
+            var driver = Driver(machine: GroupMachine(gatheringNanos: seed % 3 * second))
             var generations: [String: Int32] = [:]
             var waiting: [UInt64: String] = [:]
             for step in 0..<80 {

@@ -18,8 +18,12 @@ final class GroupCoordinator: Sendable {
 
     private let state = Mutex(State())
     private let environment: Environment
+    private let gatheringNanos: UInt64
 
-    init(environment: Environment) { self.environment = environment }
+    init(environment: Environment, gatheringNanos: UInt64) {
+        self.environment = environment
+        self.gatheringNanos = gatheringNanos
+    }
 
     private var now: UInt64 { environment.clock.monotonicNanos }
 
@@ -109,7 +113,7 @@ final class GroupCoordinator: Sendable {
     ) {
         let now = now
         let replies: [@Sendable () -> Void]? = state.withLock { state in
-            guard var machine = state.groups[group] ?? (creating ? GroupMachine() : nil) else { return nil }
+            guard var machine = state.groups[group] ?? (creating ? GroupMachine(gatheringNanos: gatheringNanos) : nil) else { return nil }
             let actions = event(&machine, &state, now)
             state.groups[group] = machine.isUnused ? nil : machine
             return Self.replies(to: actions, &state)

@@ -105,8 +105,12 @@ struct GroupMachine {
     private var pending: [String: UInt64] = [:]
     /// When waiting for joins or syncs ends.
     private var phaseDeadline: UInt64 = 0
+    /// How long the first generation of an empty group waits for more members; Kafka's `group.initial.rebalance.delay.ms`.
+    private let gatheringNanos: UInt64
+    /// Joins are not answered before.
+    private var gatheringDeadline: UInt64 = 0
 
-    init() {}
+    init(gatheringNanos: UInt64 = 0) { self.gatheringNanos = gatheringNanos }
 
     /// Nobody is in it or about to be.
     var isUnused: Bool { members.isEmpty && pending.isEmpty }
@@ -297,13 +301,14 @@ struct GroupMachine {
             members[place].sync = nil
             actions.append(.synced(token, SyncAnswer(error: .rebalanceInProgress)))
         }
+        if phase == .empty { gatheringDeadline = now + gatheringNanos }
         phase = .preparing
-        phaseDeadline = now + (members.map(\.rebalanceNanos).max() ?? 0)
+        phaseDeadline = max(now + (members.map(\.rebalanceNanos).max() ?? 0), gatheringDeadline)
         return actions + completeJoinIfAllAreHere(now)
     }
 
     private mutating func completeJoinIfAllAreHere(_ now: UInt64) -> [Action] {
-        guard pending.isEmpty, members.allSatisfy({ $0.join != nil }) else { return [] }
+        guard now >= gatheringDeadline, pending.isEmpty, members.allSatisfy({ $0.join != nil }) else { return [] }
         return completeJoin(now)
     }
 
