@@ -105,13 +105,19 @@ private final class NumberDecoder: Decoder {
 
     private static func conductor(_ workers: Int, _ connector: NumberConnector, _ options: Conductor.Options = .init()) -> Conductor {
         Conductor(workerCount: workers, clock: SystemClock(), options: options) { (id, worker, onData) throws(SQLError) in
-            let input = SourceInput(
-                definition: SourceDefinition(
-                    id: id, name: "numbers", connector: connector, makeDecoder: { columns in NumberDecoder(columns) }, origin: [:]),
-                onData: onData, onRejects: { _, _ in })
-            for split in connector.splits where Int(split.partition) % workers == worker.number { try input.add(split) }
-            return input
+            try input(id, connector, connector.splits.filter { Int($0.partition) % workers == worker.number }, onData)
         }
+    }
+
+    private static func input(
+        _ id: ObjectID, _ connector: NumberConnector, _ splits: [SourceSplit], _ onData: @escaping @Sendable () -> Void
+    ) throws(SQLError) -> SourceInput {
+        let input = SourceInput(
+            definition: SourceDefinition(
+                id: id, name: "numbers", connector: connector, makeDecoder: { columns in NumberDecoder(columns) }, origin: [:]),
+            onData: onData, onRejects: { _, _ in })
+        for split in splits { try input.add(split) }
+        return input
     }
 
     /// count(*) and sum of the numbers, by last digit or of all.
@@ -199,6 +205,25 @@ private final class NumberDecoder: Decoder {
         let offsets = first.withLock { $0 } ?? [:]
         #expect(offsets.count == 2 && offsets.values.allSatisfy { $0.position > 0 })
         conductor.stop()
+    }
+
+    @Test func aWorkerReadsOnWhileOthersReadAndServesThemBetweenChunks() throws {
+        let connector = NumberConnector(splits: 1)
+        connector.fill(0, 100_000)
+        let circuit = WorkerCircuit(
+            here: WorkerIndex(0), workerCount: 1, makeSource: { (id) throws(SQLError) in try Self.input(id, connector, connector.splits) {} },
+            send: { _, _ in })
+        try circuit.attach(Self.sums(10, byDigit: true))
+        func read(_ readers: EpochReaders?) -> (records: Int64, served: Int) {
+            let before = circuit.report.offsets[Self.sourceID]?.values.first?.position ?? 0
+            var served = 0
+            circuit.openEpoch(EpochBudget(records: 3200, bytes: 1 << 20), readers: readers) { served += 1 }
+            #expect(circuit.isEpochDone && circuit.report.hasMore)
+            return ((circuit.report.offsets[Self.sourceID]?.values.first?.position ?? 0) - before, served)
+        }
+        #expect(read(nil) == (3200, 4))
+        #expect(read(EpochReaders(1)) == (3200, 4), "nobody else reads")
+        #expect(read(EpochReaders(2)) == (6400, 36), "at most as much again, in 32 steps")
     }
 
     @Test func theBudgetGrowsUnderLoad() async throws {

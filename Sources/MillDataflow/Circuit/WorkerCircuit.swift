@@ -169,26 +169,44 @@ package final class WorkerCircuit: RenderInputs {
     // MARK: Epochs
 
     /// Reads within the budget, runs everything that follows, and closes the local inputs.
-    package func openEpoch(_ budget: EpochBudget, serveInbox: () -> Void) {
+    ///
+    /// - Parameters:
+    ///   - readers: who else reads in this epoch. While some do, this worker reads on, at most as much again.
+    ///   - serveInbox: called between chunks of input: peers' rows are worked off while they are in the cache, and do not pile up.
+    package func openEpoch(_ budget: EpochBudget, readers: EpochReaders? = nil, serveInbox: () -> Void) {
         openNodes.count = 0
         for id in jobOrder {
             for node in jobs[id]!.rendered.nodes { node.openEpoch() }
             openNodes.count += jobs[id]!.rendered.nodes.count
         }
-        hasMoreInput = false
         for id in jobOrder { jobs[id]?.tableInput?.emit() }
+        hasMoreInput = read(budget, serveInbox)
+        readers?.leave()
+        var stepsLeft = Self.stepsPerShare
+        while hasMoreInput, stepsLeft > 0, readers?.areLeft == true {
+            hasMoreInput = read(budget.part(of: Self.stepsPerShare), serveInbox)
+            stepsLeft -= 1
+        }
+        for id in jobOrder { for entry in jobs[id]!.entries { entry.localInputClosed() } }
+    }
+
+    /// A worker that is done early looks after such a part of its share again whether others still read.
+    private static let stepsPerShare = 32
+
+    /// Polls all sources; returns whether more was waiting when the budget was spent.
+    private func read(_ budget: EpochBudget, _ serveInbox: () -> Void) -> Bool {
+        var hasMore = false
         var perSource = sources.count
         var left = budget
         for source in sources.values.sorted(by: { $0.definition.id < $1.definition.id }) {
             // What one source leaves unused goes to the next ones.
-            var share = EpochBudget(records: left.records / perSource, bytes: left.bytes / perSource)
+            var share = left.part(of: perSource)
             let before = share
-            if source.poll(&share) { hasMoreInput = true }
+            if source.poll(&share, serveInbox: serveInbox) { hasMore = true }
             left.spend(records: before.records - share.records, bytes: before.bytes - share.bytes)
             perSource -= 1
-            serveInbox()
         }
-        for id in jobOrder { for entry in jobs[id]!.entries { entry.localInputClosed() } }
+        return hasMore
     }
 
     /// A peer's message for the running epoch.

@@ -23,6 +23,9 @@ package final class ExchangeOperator: Operator {
     private let sorted = UnsafeMutablePointer<UInt32>.allocate(capacity: Limits.batchRowsMax)
     private let ends: UnsafeMutablePointer<Int>
 
+    /// So many rows for one worker go out at once: still in the cache, and written once. Fewer wait for more.
+    private static let passedOnRowsMin = 512
+
     /// Rows for one worker that are not a full batch yet.
     private final class Outgoing {
         var builder: BatchBuilder
@@ -65,6 +68,8 @@ package final class ExchangeOperator: Operator {
                 let count = ends[worker] - start
                 if count == batch.count {
                     add(batch, whole: worker)
+                } else if count >= Self.passedOnRowsMin {
+                    pass(outgoing[worker].builder.take() + [batch.gather(sorted + start, count: count)], to: worker)
                 } else if count > 0 {
                     outgoing[worker].builder.append(batch, rows: sorted + start, count: count)
                     pass(outgoing[worker].builder.takeFull(), to: worker)

@@ -145,28 +145,28 @@ package final class SourceInput {
     /// Jobs of which a node still reads with a reader of its own, or could not to its end.
     package var catchingUp: [ObjectID] { consumers.filter { $0.catchingUp > 0 }.map(\.node.job) }
 
-    /// Reads up to the budget and passes the rows on. Returns whether more may be waiting.
-    package func poll(_ budget: inout EpochBudget) -> Bool {
+    /// Reads up to the budget and passes the rows on; calls `serveInbox` after every chunk. Returns whether more may be waiting.
+    package func poll(_ budget: inout EpochBudget, serveInbox: () -> Void) -> Bool {
         var more = false
         var waiting = splits.count
         for split in splits {
             // Splits advance together; what one leaves unused goes to the next ones.
-            var share = EpochBudget(records: max(budget.records / waiting, 1), bytes: max(budget.bytes / waiting, 1))
+            var share = budget.part(of: waiting)
             let before = share
             waiting -= 1
             do throws(SQLError) {
-                if !split.failed, try pollShared(split, &share) { more = true }
+                if !split.failed, try pollShared(split, &share, serveInbox) { more = true }
             } catch {
                 split.failed = true
                 failure = error
             }
-            if pollCatchUps(split, share) { more = true }
+            if pollCatchUps(split, share, serveInbox) { more = true }
             budget.spend(records: before.records - share.records, bytes: before.bytes - share.bytes)
         }
         return more
     }
 
-    private func pollShared(_ split: SplitInput, _ budget: inout EpochBudget) throws(SQLError) -> Bool {
+    private func pollShared(_ split: SplitInput, _ budget: inout EpochBudget, _ serveInbox: () -> Void) throws(SQLError) -> Bool {
         guard let decoder, !split.joined.isEmpty else { return false }
         while budget.hasRoom {
             guard let chunk = try split.reader.poll(maxRecords: budget.records, maxBytes: budget.bytes) else { return false }
@@ -174,6 +174,7 @@ package final class SourceInput {
             let batches = decode(chunk, of: split, by: decoder)
             split.offset = chunk.nextOffset
             for batch in batches { for consumer in split.joined { consumer.accept(batch) } }
+            serveInbox()
         }
         return true
     }
@@ -186,14 +187,14 @@ package final class SourceInput {
     }
 
     /// Returns whether there is more to do now: a reader that has nothing yet will say so when it has.
-    private func pollCatchUps(_ split: SplitInput, _ budget: EpochBudget) -> Bool {
+    private func pollCatchUps(_ split: SplitInput, _ budget: EpochBudget, _ serveInbox: () -> Void) -> Bool {
         guard !split.catchUps.isEmpty else { return false }
         var more = false
         var left: [CatchUp] = []
         var failed: [ObjectID] = []
         for catchUp in split.catchUps {
             do throws(SQLError) {
-                if try poll(catchUp, of: split, budget) { more = true }
+                if try poll(catchUp, of: split, budget, serveInbox) { more = true }
             } catch {
                 jobFailures[catchUp.consumer.node.job] = error
                 failed.append(catchUp.consumer.node.job)
@@ -213,7 +214,7 @@ package final class SourceInput {
     }
 
     /// Returns whether its share of the epoch ended before its records did.
-    private func poll(_ catchUp: CatchUp, of split: SplitInput, _ budget: EpochBudget) throws(SQLError) -> Bool {
+    private func poll(_ catchUp: CatchUp, of split: SplitInput, _ budget: EpochBudget, _ serveInbox: () -> Void) throws(SQLError) -> Bool {
         // A bounded share of its own: catching up must not starve while the shared reader takes the whole budget.
         var share = EpochBudget(records: max(budget.records, Limits.batchRowsMax * 4), bytes: max(budget.bytes, 4 << 20))
         while catchUp.offset < split.offset {
@@ -223,6 +224,7 @@ package final class SourceInput {
             let due = chunk.nextOffset > split.offset ? chunk.prefix(before: split.offset) : chunk
             for batch in decode(due, of: split, by: catchUp.decoder) { catchUp.consumer.node.accept(batch, input: 0) }
             catchUp.offset = due.nextOffset
+            serveInbox()
         }
         return false
     }

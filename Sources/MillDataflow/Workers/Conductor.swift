@@ -275,7 +275,8 @@ package final class Conductor: Sendable {
         let start = clock.monotonicNanos
         let openedAt = clock.nowMicros
         let share = EpochBudget(records: max(records / workers.count, 1), bytes: options.bytesMax / workers.count)
-        for worker in workers { worker.mailbox.send(.openEpoch(epoch, share)) }
+        let readers = EpochReaders(workers.count)
+        for worker in workers { worker.mailbox.send(.openEpoch(epoch, share, readers)) }
         var report = EpochReport()
         var open = workers.count
         while open > 0 {

@@ -8,7 +8,7 @@ import MillBase
 final class Worker: Sendable {
     enum Message: Sendable {
         case peer(Epoch, PeerMessage)
-        case openEpoch(Epoch, EpochBudget)
+        case openEpoch(Epoch, EpochBudget, EpochReaders)
         /// Carried out on the worker's thread between epochs.
         case perform(@Sendable (WorkerCircuit) -> Void)
         case stop
@@ -41,10 +41,10 @@ final class Worker: Sendable {
             case .perform(let work): work(circuit)
             case .peer(let epoch, let message):
                 if inEpoch, epoch == current { circuit.receive(message) } else { early.append((epoch, message)) }
-            case .openEpoch(let epoch, let budget):
+            case .openEpoch(let epoch, let budget, let readers):
                 current = epoch
                 inEpoch = true
-                circuit.openEpoch(budget) { serve() }
+                circuit.openEpoch(budget, readers: readers) { serve() }
                 serve()
             }
             if inEpoch, circuit.isEpochDone {
