@@ -61,7 +61,7 @@ package final class CircuitDriver {
                 circuits[waiting[choice] % workerCount].receive(message)
             } else {
                 let worker = unopened.remove(at: choice - waiting.count)
-                circuits[worker].openEpoch(EpochBudget(records: 1, bytes: 1)) {}
+                circuits[worker].openEpoch(EpochBudget(records: 1, bytes: 1)) { true }
             }
         }
         return problems

@@ -214,16 +214,20 @@ private final class NumberDecoder: Decoder {
             here: WorkerIndex(0), workerCount: 1, makeSource: { (id) throws(SQLError) in try Self.input(id, connector, connector.splits) {} },
             send: { _, _ in })
         try circuit.attach(Self.sums(10, byDigit: true))
-        func read(_ readers: EpochReaders?) -> (records: Int64, served: Int) {
+        func read(_ readers: EpochReaders?, stopAfter chunks: Int = .max) -> (records: Int64, served: Int) {
             let before = circuit.report.offsets[Self.sourceID]?.values.first?.position ?? 0
             var served = 0
-            circuit.openEpoch(EpochBudget(records: 3200, bytes: 1 << 20), readers: readers) { served += 1 }
+            circuit.openEpoch(EpochBudget(records: 3200, bytes: 1 << 20), readers: readers) {
+                served += 1
+                return served < chunks
+            }
             #expect(circuit.isEpochDone && circuit.report.hasMore)
             return ((circuit.report.offsets[Self.sourceID]?.values.first?.position ?? 0) - before, served)
         }
         #expect(read(nil) == (3200, 4))
         #expect(read(EpochReaders(1)) == (3200, 4), "nobody else reads")
-        #expect(read(EpochReaders(2)) == (6400, 36), "at most as much again, in 32 steps")
+        #expect(read(EpochReaders(2)) == (6400, 68), "at most as much again, in 32 steps")
+        #expect(read(EpochReaders(2), stopAfter: 2) == (2000, 3), "peers are behind")
     }
 
     @Test func theBudgetGrowsUnderLoad() async throws {

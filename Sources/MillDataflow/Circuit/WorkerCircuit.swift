@@ -172,8 +172,9 @@ package final class WorkerCircuit: RenderInputs {
     ///
     /// - Parameters:
     ///   - readers: who else reads in this epoch. While some do, this worker reads on, at most as much again.
-    ///   - serveInbox: called between chunks of input: peers' rows are worked off while they are in the cache, and do not pile up.
-    package func openEpoch(_ budget: EpochBudget, readers: EpochReaders? = nil, serveInbox: () -> Void) {
+    ///   - serveInbox: called between chunks of input, so that peers' rows are worked off while they are in the cache; false when the
+    ///     peers are behind with this worker's rows, and it is to read no more in this epoch.
+    package func openEpoch(_ budget: EpochBudget, readers: EpochReaders? = nil, serveInbox: () -> Bool) {
         openNodes.count = 0
         for id in jobOrder {
             for node in jobs[id]!.rendered.nodes { node.openEpoch() }
@@ -183,7 +184,7 @@ package final class WorkerCircuit: RenderInputs {
         hasMoreInput = read(budget, serveInbox)
         readers?.leave()
         var stepsLeft = Self.stepsPerShare
-        while hasMoreInput, stepsLeft > 0, readers?.areLeft == true {
+        while hasMoreInput, stepsLeft > 0, readers?.areLeft == true, serveInbox() {
             hasMoreInput = read(budget.part(of: Self.stepsPerShare), serveInbox)
             stepsLeft -= 1
         }
@@ -194,7 +195,7 @@ package final class WorkerCircuit: RenderInputs {
     private static let stepsPerShare = 32
 
     /// Polls all sources; returns whether more was waiting when the budget was spent.
-    private func read(_ budget: EpochBudget, _ serveInbox: () -> Void) -> Bool {
+    private func read(_ budget: EpochBudget, _ serveInbox: () -> Bool) -> Bool {
         var hasMore = false
         var perSource = sources.count
         var left = budget

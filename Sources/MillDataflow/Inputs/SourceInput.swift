@@ -145,8 +145,9 @@ package final class SourceInput {
     /// Jobs of which a node still reads with a reader of its own, or could not to its end.
     package var catchingUp: [ObjectID] { consumers.filter { $0.catchingUp > 0 }.map(\.node.job) }
 
-    /// Reads up to the budget and passes the rows on; calls `serveInbox` after every chunk. Returns whether more may be waiting.
-    package func poll(_ budget: inout EpochBudget, serveInbox: () -> Void) -> Bool {
+    /// Reads up to the budget and passes the rows on; `serveInbox` is called after every chunk and says whether to go on. Returns
+    /// whether more may be waiting.
+    package func poll(_ budget: inout EpochBudget, serveInbox: () -> Bool) -> Bool {
         var more = false
         var waiting = splits.count
         for split in splits {
@@ -166,7 +167,7 @@ package final class SourceInput {
         return more
     }
 
-    private func pollShared(_ split: SplitInput, _ budget: inout EpochBudget, _ serveInbox: () -> Void) throws(SQLError) -> Bool {
+    private func pollShared(_ split: SplitInput, _ budget: inout EpochBudget, _ serveInbox: () -> Bool) throws(SQLError) -> Bool {
         guard let decoder, !split.joined.isEmpty else { return false }
         while budget.hasRoom {
             guard let chunk = try split.reader.poll(maxRecords: budget.records, maxBytes: budget.bytes) else { return false }
@@ -174,7 +175,7 @@ package final class SourceInput {
             let batches = decode(chunk, of: split, by: decoder)
             split.offset = chunk.nextOffset
             for batch in batches { for consumer in split.joined { consumer.accept(batch) } }
-            serveInbox()
+            guard serveInbox() else { return true }
         }
         return true
     }
@@ -187,7 +188,7 @@ package final class SourceInput {
     }
 
     /// Returns whether there is more to do now: a reader that has nothing yet will say so when it has.
-    private func pollCatchUps(_ split: SplitInput, _ budget: EpochBudget, _ serveInbox: () -> Void) -> Bool {
+    private func pollCatchUps(_ split: SplitInput, _ budget: EpochBudget, _ serveInbox: () -> Bool) -> Bool {
         guard !split.catchUps.isEmpty else { return false }
         var more = false
         var left: [CatchUp] = []
@@ -214,7 +215,7 @@ package final class SourceInput {
     }
 
     /// Returns whether its share of the epoch ended before its records did.
-    private func poll(_ catchUp: CatchUp, of split: SplitInput, _ budget: EpochBudget, _ serveInbox: () -> Void) throws(SQLError) -> Bool {
+    private func poll(_ catchUp: CatchUp, of split: SplitInput, _ budget: EpochBudget, _ serveInbox: () -> Bool) throws(SQLError) -> Bool {
         // A bounded share of its own: catching up must not starve while the shared reader takes the whole budget.
         var share = EpochBudget(records: max(budget.records, Limits.batchRowsMax * 4), bytes: max(budget.bytes, 4 << 20))
         while catchUp.offset < split.offset {
@@ -224,7 +225,7 @@ package final class SourceInput {
             let due = chunk.nextOffset > split.offset ? chunk.prefix(before: split.offset) : chunk
             for batch in decode(due, of: split, by: catchUp.decoder) { catchUp.consumer.node.accept(batch, input: 0) }
             catchUp.offset = due.nextOffset
-            serveInbox()
+            guard serveInbox() else { return true }
         }
         return false
     }

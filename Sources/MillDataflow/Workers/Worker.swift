@@ -3,8 +3,8 @@ import MillBase
 /// A thread that runs one `WorkerCircuit`: takes orders from the conductor, rows and barriers from its peers.
 ///
 /// Between epochs it carries out orders one by one; in an epoch it also serves its peers. A message that belongs to an epoch this
-/// worker has not been told to open yet is kept until it is. A worker never blocks on a send: mailboxes take any number, and an
-/// epoch's budget bounds what is read, though not what a join makes of it.
+/// worker has not been told to open yet is kept until it is. A worker never blocks on a send, so workers cannot wait for each other
+/// in a circle; one whose peers are behind with its rows reads no more in this epoch instead. What a join makes of the rows is not bounded.
 final class Worker: Sendable {
     enum Message: Sendable {
         case peer(Epoch, PeerMessage)
@@ -16,6 +16,9 @@ final class Worker: Sendable {
 
     let index: WorkerIndex
     let mailbox = Mailbox<Message>()
+
+    /// Batches that wait for one worker before the others stop reading: some 64 MB of rows.
+    private static let waitingMax = 64
 
     init(index: WorkerIndex) { self.index = index }
 
@@ -44,7 +47,10 @@ final class Worker: Sendable {
             case .openEpoch(let epoch, let budget, let readers):
                 current = epoch
                 inEpoch = true
-                circuit.openEpoch(budget, readers: readers) { serve() }
+                circuit.openEpoch(budget, readers: readers) {
+                    serve()
+                    return peers.allSatisfy { $0.mailbox.count < Self.waitingMax }
+                }
                 serve()
             }
             if inEpoch, circuit.isEpochDone {
