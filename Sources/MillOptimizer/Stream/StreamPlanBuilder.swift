@@ -79,7 +79,37 @@ struct StreamPlanBuilder {
     /// The input with rows that are equal in `keys` on one worker; no keys: all on worker 0.
     mutating func distributing(_ input: NodeIndex, by keys: [Int]) -> NodeIndex {
         if self[input].properties.distribution.fits(keys) { return input }
-        return exchanging(input, keys.isEmpty ? .single : .hash(keys))
+        return distributingBelowWindow(input, by: keys) ?? exchanging(input, keys.isEmpty ? .single : .hash(keys))
+    }
+
+    /// The same with the exchange below a time window, by the keys that are not its bounds: a row goes to another worker once and
+    /// without bounds, not once for each of its windows. Few windows are open at a time, so their bounds would hardly spread rows more.
+    private mutating func distributingBelowWindow(_ input: NodeIndex, by keys: [Int]) -> NodeIndex? {
+        let node = self[input]
+        guard let below = node.inputs.first else { return nil }
+        switch node.operation {
+        case .timeWindow:
+            let rest = keys.filter { $0 < self[below].schema.count }
+            guard !rest.isEmpty, rest.count < keys.count else { return nil }
+            return replacingInput(of: node, by: distributing(below, by: rest)) { $0 }
+        case .project(let expressions):
+            let columns = keys.compactMap { if case .column(let column, _) = expressions[$0] { column } else { nil } }
+            guard columns.count == keys.count, let placed = distributingBelowWindow(below, by: columns) else { return nil }
+            return replacingInput(of: node, by: placed) { column in
+                expressions.firstIndex { if case .column(column, _) = $0 { true } else { false } }
+            }
+        case .filter:
+            guard let placed = distributingBelowWindow(below, by: keys) else { return nil }
+            return replacingInput(of: node, by: placed) { $0 }
+        default: return nil
+        }
+    }
+
+    /// A node over another input with the same rows elsewhere; `map` gives where a column of the input is in the output.
+    private mutating func replacingInput(of node: StreamNode, by input: NodeIndex, _ map: (Int) -> Int?) -> NodeIndex {
+        var properties = node.properties
+        properties.distribution = self[input].properties.distribution.remapped(map)
+        return add(node.operation, [input], node.schema, properties)
     }
 
     /// The input on worker 0.
