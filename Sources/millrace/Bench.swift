@@ -4,7 +4,7 @@ import MillIO
 import MillLog
 
 struct Bench: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Measures this build.", subcommands: [Nexmark.self, Growth.self])
+    static let configuration = CommandConfiguration(abstract: "Measures this build.", subcommands: [Nexmark.self, Growth.self, Exchange.self])
 
     struct Nexmark: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Nexmark queries over generated events.")
@@ -90,6 +90,23 @@ struct Bench: AsyncParsableCommand {
             }
         }
     }
+
+    struct Exchange: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "What sending rows between workers and ending an epoch cost.",
+            discussion: "Ready-made rows through chains of exchanges, 1 to 64 workers: in large epochs, then one row a worker and epoch.")
+
+        @Option(help: "Rows of each point; a thousandth of them where epochs are measured.") var rows = 20_000_000
+        @Flag(help: "One JSON object a line on standard output.") var json = false
+
+        func run() async throws {
+            let bench = ExchangeBench(rows: rows)
+            for point in ExchangeBench.points {
+                let result = try await bench.run(point, environment: .system)
+                StandardOutput.write(json ? result.json + "\n" : result.line)
+            }
+        }
+    }
 }
 
 extension GrowthBench.Result {
@@ -97,5 +114,17 @@ extension GrowthBench.Result {
         func column(_ text: String, _ width: Int) -> String { String(repeating: " ", count: max(0, width - text.count)) + text }
         return column("\(point.value) \(point.axis.rawValue)", 22) + column("\(updatesPerCPUSecond / 1000)k updates per CPU second", 32)
             + column("\((seconds * 1000).rounded() / 1000) s", 10) + column("\(peakRSSBytes >> 20) MiB", 10) + column("\(groups) groups", 18) + "\n"
+    }
+}
+
+extension ExchangeBench.Result {
+    fileprivate var line: String {
+        func column(_ text: String, _ width: Int) -> String { String(repeating: " ", count: max(0, width - text.count)) + text }
+        func rounded(_ value: Double) -> String { "\((value * 10).rounded() / 10)" }
+        let cost = switch point.axis {
+        case .rows: column("\(rounded(cpuNanosPerRow)) CPU ns a row", 24)
+        case .epochs: column("\(rounded(cpuMicrosPerEpoch)) CPU us an epoch", 24) + column("\(rounded(microsPerEpoch)) us an epoch", 20)
+        }
+        return column("\(point.workers) workers", 10) + column("\(point.exchanges) exchanges", 14) + cost + "\n"
     }
 }
