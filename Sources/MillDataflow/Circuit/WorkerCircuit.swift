@@ -183,9 +183,10 @@ package final class WorkerCircuit: RenderInputs {
         for id in jobOrder { jobs[id]?.tableInput?.emit() }
         hasMoreInput = read(budget, serveInbox)
         readers?.leave()
-        var stepsLeft = Self.stepsPerShare
+        let step = budget.part(of: Self.stepsPerShare)
+        var stepsLeft = budget.records / step.records
         while hasMoreInput, stepsLeft > 0, readers?.areLeft == true, serveInbox() {
-            hasMoreInput = read(budget.part(of: Self.stepsPerShare), serveInbox)
+            hasMoreInput = read(step, serveInbox)
             stepsLeft -= 1
         }
         for id in jobOrder { for entry in jobs[id]!.entries { entry.localInputClosed() } }

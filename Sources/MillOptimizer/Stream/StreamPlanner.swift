@@ -17,9 +17,12 @@ package struct StreamPlanner {
     package typealias RelationProperties = @Sendable (ObjectID) -> StreamProperties
 
     private let relationProperties: RelationProperties
+    /// Whether several workers run the plan, so that an aggregate may be worth two steps.
+    let splitsAggregates: Bool
     var builder = StreamPlanBuilder()
 
-    package init(relationProperties: @escaping RelationProperties) {
+    private init(splitsAggregates: Bool = true, relationProperties: @escaping RelationProperties) {
+        self.splitsAggregates = splitsAggregates
         self.relationProperties = relationProperties
     }
 
@@ -50,7 +53,7 @@ package struct StreamPlanner {
     /// The plan of an ad-hoc query: all rows come to worker 0. The query's order, limit and offset are applied to the
     /// finished result by the caller, then the columns behind `visible` are dropped.
     package static func planQuery(_ query: BoundQuery, relationProperties: @escaping RelationProperties) -> StreamPlan {
-        var planner = StreamPlanner(relationProperties: relationProperties)
+        var planner = StreamPlanner(splitsAggregates: false, relationProperties: relationProperties)
         let input = planner.lower(query.plan)
         let gathered = planner.builder.gathering(input)
         return planner.builder.finished(.result, gathered, schema: query.plan.schema)
@@ -167,14 +170,15 @@ package struct StreamPlanner {
             keys = keys.indices.map { .column($0, keys[$0].type) }
         }
         let columns = keys.compactMap { if case .column(let index, _) = $0 { index } else { nil } }
+        let names = columns.map { builder[input].schema[$0].name } + node.names.dropFirst(columns.count)
+        let schema = zip(names, keys.map(\.type) + calls.map(\.type)).map { Field($0, $1) }
+        if let whole = aggregateOfParts(input, keys: columns, calls: calls, schema: schema) { return whole }
         input = builder.distributing(input, by: columns)
         let inputNode = builder[input]
-        let types = keys.map(\.type) + calls.map(\.type)
-        let names = columns.map { inputNode.schema[$0].name } + node.names.dropFirst(columns.count)
         let properties = StreamProperties(
             uniqueKey: Array(columns.indices), appendOnly: calls.isEmpty && inputNode.properties.appendOnly,
             distribution: inputNode.properties.distribution.remapped { columns.firstIndex(of: $0) })
-        return builder.add(.aggregate(keys: columns, calls: calls), [input], zip(names, types).map { Field($0, $1) }, properties)
+        return builder.add(.aggregate(keys: columns, calls: calls), [input], schema, properties)
     }
 
     // MARK: Joins
