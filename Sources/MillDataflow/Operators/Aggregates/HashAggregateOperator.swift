@@ -12,33 +12,24 @@ import MillState
 /// A group is a row of a `StateTable`: its key columns, then the payload
 /// ```
 /// offset  size  meaning
-/// 0       4     place in `touched` plus 1; 0: not touched in this epoch
+/// 0       4     the mark of `touched`; 0: not touched in this epoch
 /// 8       8     sum of the weights of its rows
 /// 16      ...   accumulators, in the order of the calls
 /// ```
-/// Per batch: hash the keys, find or insert all groups, then one loop per accumulator. At a group's first touch in an epoch its
-/// payload is copied to `saved`, from which the retraction is made at the end.
+/// Per batch: hash the keys, find or insert all groups, then one loop per accumulator.
 package final class HashAggregateOperator: Operator {
     private let keys: [Int]
     private let keyTypes: [SQLType]
     private let calls: RunningCalls
     private let table: StateTable
     private let payloadBytes: Int
-
-    /// The groups that rows of this epoch belong to, and their payloads as they were before.
-    private var touched: UnsafeMutablePointer<RowNumber>
-    private var saved: UnsafeMutableRawPointer
-    private var touchedCount = 0
-    private var touchedCapacity = 1024
-    /// The touched group to go on with while output is given; nil between epochs.
-    private var position: Int?
+    private var touched: TouchedGroups
 
     private let rows = UnsafeMutablePointer<RowNumber>.allocate(capacity: Limits.batchRowsMax)
     private let hashes = UnsafeMutablePointer<UInt64>.allocate(capacity: Limits.batchRowsMax)
     private let payloads = UnsafeMutablePointer<UnsafeMutableRawPointer>.allocate(capacity: Limits.batchRowsMax)
     private var inserted = Selection(capacity: Limits.batchRowsMax)
 
-    private static let touchedOffset = 0
     private static let weightOffset = 8
     private static let accumulatorsOffset = 16
 
@@ -52,14 +43,11 @@ package final class HashAggregateOperator: Operator {
         self.calls = try RunningCalls(calls, isAppendOnly: isAppendOnly, offset: Self.accumulatorsOffset)
         payloadBytes = Self.accumulatorsOffset + self.calls.byteCount
         table = StateTable(columns: keyTypes, payloadBytes: payloadBytes)
-        touched = .allocate(capacity: touchedCapacity)
-        saved = .allocate(byteCount: touchedCapacity * payloadBytes, alignment: 8)
+        touched = TouchedGroups(payloadBytes: payloadBytes)
         if ownsGlobalGroup && keys.isEmpty { startGlobalGroup() }
     }
 
     deinit {
-        touched.deallocate()
-        saved.deallocate()
         rows.deallocate()
         hashes.deallocate()
         payloads.deallocate()
@@ -82,41 +70,19 @@ package final class HashAggregateOperator: Operator {
         RowHash.hash(keyColumns, count: count, into: hashes)
         table.findOrInsert(keyColumns, hashes: hashes, count: count, rows: rows, inserted: &inserted)
         let weights = batch.weights.map { UnsafePointer($0.values) }
-        if touchedCount + count > touchedCapacity { growTouched(count) }
-        touchedCount = touch(count, weights)
+        touched.reserve(count)
+        touch(&touched, count, weights)
         calls.update(GroupRows(payloads: payloads, numbers: rows, count: count, offset: 0), batch, errors)
     }
 
-    /// Notes the payload of each row's group, adds the row's weight, and saves groups that are touched for the first time in this
-    /// epoch; there is room for all.
-    /// - Returns: how many groups are touched now.
-    private func touch(_ count: Int, _ weights: UnsafePointer<Int64>?) -> Int {
-        let (touched, saved, payloadBytes) = (touched, saved, payloadBytes)
-        var touchedCount = touchedCount
+    /// Notes the payload of each row's group, touches the group and adds the row's weight; there is room for all.
+    private func touch(_ touched: inout TouchedGroups, _ count: Int, _ weights: UnsafePointer<Int64>?) {
         for index in 0..<count {
             let payload = table.payload(rows[index])
             payloads[index] = payload
-            if payload.load(as: UInt32.self) == 0 {
-                (saved + touchedCount &* payloadBytes).copyMemory(from: payload, byteCount: payloadBytes)
-                touched[touchedCount] = rows[index]
-                touchedCount &+= 1
-                payload.storeBytes(of: UInt32(truncatingIfNeeded: touchedCount), as: UInt32.self)
-            }
+            touched.touch(rows[index], payload)
             (payload + Self.weightOffset).assumingMemoryBound(to: Int64.self).pointee &+= weights?[index] ?? 1
         }
-        return touchedCount
-    }
-
-    private func growTouched(_ more: Int) {
-        touchedCapacity = max(touchedCount + more, 2 * touchedCapacity)
-        let numbers = UnsafeMutablePointer<RowNumber>.allocate(capacity: touchedCapacity)
-        numbers.update(from: touched, count: touchedCount)
-        touched.deallocate()
-        touched = numbers
-        let larger = UnsafeMutableRawPointer.allocate(byteCount: touchedCapacity * payloadBytes, alignment: 8)
-        larger.copyMemory(from: saved, byteCount: touchedCount * payloadBytes)
-        saved.deallocate()
-        saved = larger
     }
 
     /// The group of an aggregate without keys: weight 1 of its own keeps it alive. Its saved copy has weight 0, so the first
@@ -124,55 +90,47 @@ package final class HashAggregateOperator: Operator {
     private func startGlobalGroup() {
         RowHash.hash([], count: 1, into: hashes)
         table.findOrInsert([], hashes: hashes, count: 1, rows: rows, inserted: &inserted)
-        touchedCount = touch(1, nil)
+        touch(&touched, 1, nil)
     }
 
     // MARK: Output
 
     package func closeEpoch(errors: OperatorErrors) {
-        for start in stride(from: 0, to: touchedCount, by: Limits.batchRowsMax) {
-            let count = min(touchedCount - start, Limits.batchRowsMax)
-            for index in 0..<count { payloads[index] = table.payload(touched[start + index]) }
-            calls.refresh(GroupRows(payloads: payloads, numbers: touched + start, count: count, offset: 0))
-        }
-        position = 0
+        touched.close(calls) { table.payload($0) }
     }
 
     package func next(errors: OperatorErrors) -> DeltaBatch? {
-        while let start = position {
-            guard start < touchedCount else {
-                finishEpoch()
-                return nil
-            }
-            let end = min(touchedCount, start + Limits.batchRowsMax / 2)
-            position = end
-            if let batch = output(start, end, errors) { return batch }
+        guard touched.isGivingOut else { return nil }
+        while let part = touched.nextPart() {
+            if let batch = output(part, errors) { return batch }
         }
+        finishEpoch()
         return nil
     }
 
-    private func output(_ start: Int, _ end: Int, _ errors: OperatorErrors) -> DeltaBatch? {
+    private func output(_ part: Range<Int>, _ errors: OperatorErrors) -> DeltaBatch? {
         var numbers: [RowNumber] = []
         var payloads: [UnsafeMutableRawPointer] = []
         var weights: [Int64] = []
-        numbers.reserveCapacity(2 * (end - start))
-        payloads.reserveCapacity(2 * (end - start))
-        weights.reserveCapacity(2 * (end - start))
+        numbers.reserveCapacity(2 * part.count)
+        payloads.reserveCapacity(2 * part.count)
+        weights.reserveCapacity(2 * part.count)
         var hasRetraction = false
-        for index in start..<end {
-            let old = saved + index * payloadBytes
-            let new = table.payload(touched[index])
+        for index in part {
+            let number = touched.number(index)
+            let old = touched.saved(index)
+            let new = table.payload(number)
             let lived = old.load(fromByteOffset: Self.weightOffset, as: Int64.self) > 0
             let lives = new.load(fromByteOffset: Self.weightOffset, as: Int64.self) > 0
             if lived, lives, same(old, new) { continue }
             if lived {
-                numbers.append(touched[index])
+                numbers.append(number)
                 payloads.append(old)
                 weights.append(-1)
                 hasRetraction = true
             }
             if lives {
-                numbers.append(touched[index])
+                numbers.append(number)
                 payloads.append(new)
                 weights.append(1)
             }
@@ -214,16 +172,15 @@ package final class HashAggregateOperator: Operator {
 
     private func finishEpoch() {
         calls.removeEmptied()
-        for index in 0..<touchedCount {
-            let number = touched[index]
+        for index in 0..<touched.count {
+            let number = touched.number(index)
             let payload = table.payload(number)
             payload.storeBytes(of: 0, as: UInt32.self)
             guard payload.load(fromByteOffset: Self.weightOffset, as: Int64.self) == 0 else { continue }
             calls.release(number, payload)
             table.remove(number)
         }
-        touchedCount = 0
-        position = nil
+        touched.clear()
         table.compactHeapIfWorthwhile()
         calls.compact(table)
     }
@@ -234,11 +191,11 @@ package final class HashAggregateOperator: Operator {
             let weight = table.payload(number).load(fromByteOffset: Self.weightOffset, as: Int64.self)
             if weight <= 0 { broken.append("group \(number) has the weight \(weight)") }
         }
-        if touchedCount > 0 { broken.append("\(touchedCount) groups are still marked as touched") }
+        if touched.count > 0 { broken.append("\(touched.count) groups are still marked as touched") }
         return broken + calls.checkInvariants()
     }
 
     package var stateByteCount: Int {
-        table.byteCount + touchedCapacity * (payloadBytes + 4) + calls.outsideByteCount
+        table.byteCount + touched.byteCount + calls.outsideByteCount
     }
 }

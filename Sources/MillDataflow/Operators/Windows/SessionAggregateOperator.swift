@@ -14,7 +14,7 @@ import MillState
 ///
 /// Per batch: find the partitions, then each row's session in turn (extended, begun or joined with its neighbour), then one loop per
 /// accumulator. Per epoch a session gives at most one retraction of its old output row and one insertion of its new one, whatever
-/// number of rows it has: at its first touch its payload is copied to `saved`, from which the retraction is made at the end.
+/// number of rows it has (`TouchedGroups`).
 ///
 /// When two sessions become one within a batch, the later one's state so far is merged at once, and the batch's rows that went
 /// to it are added to the session that it has become part of. Its row stays until the end of the epoch for its retraction.
@@ -29,13 +29,7 @@ package final class SessionAggregateOperator: Operator {
     private let store: SessionStore
     private let payloadBytes: Int
 
-    /// The sessions that rows of this epoch belong to, and their payloads as they were before; a new one's is all zeros.
-    private var touched: UnsafeMutablePointer<RowNumber>
-    private var saved: UnsafeMutableRawPointer
-    private var touchedCount = 0
-    private var touchedCapacity = 1024
-    /// The touched session to go on with while output is given; nil between epochs.
-    private var position: Int?
+    private var touched: TouchedGroups
     /// Sessions that became part of another within the batch in work.
     private var joined: [RowNumber: RowNumber] = [:]
 
@@ -65,13 +59,10 @@ package final class SessionAggregateOperator: Operator {
         self.mergers = mergers
         payloadBytes = SessionStore.payloadBytes + running.byteCount
         store = SessionStore(partition: window.partition.map { input[$0].type }, gapMicros: window.gapMicros, extraBytes: running.byteCount)
-        touched = .allocate(capacity: touchedCapacity)
-        saved = .allocate(byteCount: touchedCapacity * payloadBytes, alignment: 8)
+        touched = TouchedGroups(payloadBytes: payloadBytes)
     }
 
     deinit {
-        touched.deallocate()
-        saved.deallocate()
         partitionRows.deallocate()
         rows.deallocate()
         hashes.deallocate()
@@ -95,7 +86,7 @@ package final class SessionAggregateOperator: Operator {
         RowHash.hash(columns, count: count, into: hashes)
         store.partitions.findOrInsert(columns, hashes: hashes, count: count, rows: partitionRows, inserted: &inserted)
         // A row touches its session, and the next one when it joins both.
-        if touchedCount + 2 * count > touchedCapacity { growTouched(2 * count) }
+        touched.reserve(2 * count)
         assign(EventTimes(batch.columns[window.timeColumn]), count)
         if !joined.isEmpty {
             for index in 0..<count { while let target = joined[rows[index]] { rows[index] = target } }
@@ -160,7 +151,7 @@ package final class SessionAggregateOperator: Operator {
         let number = store.begin(at: time, in: partition)
         touch(number)
         // It was not there before.
-        Session(payload: saved + (touchedCount - 1) * payloadBytes).end()
+        Session(payload: touched.saved(touched.count - 1)).end()
         return number
     }
 
@@ -173,60 +164,31 @@ package final class SessionAggregateOperator: Operator {
         joined[next] = number
     }
 
-    /// Saves a session that is touched for the first time in this epoch; there is room for it.
-    private func touch(_ number: RowNumber) {
-        let payload = store.session(number).payload
-        guard payload.load(as: UInt32.self) == 0 else { return }
-        (saved + touchedCount * payloadBytes).copyMemory(from: payload, byteCount: payloadBytes)
-        touched[touchedCount] = number
-        touchedCount += 1
-        payload.storeBytes(of: 1, as: UInt32.self)
-    }
-
-    private func growTouched(_ more: Int) {
-        touchedCapacity = max(touchedCount + more, 2 * touchedCapacity)
-        let numbers = UnsafeMutablePointer<RowNumber>.allocate(capacity: touchedCapacity)
-        numbers.update(from: touched, count: touchedCount)
-        touched.deallocate()
-        touched = numbers
-        let larger = UnsafeMutableRawPointer.allocate(byteCount: touchedCapacity * payloadBytes, alignment: 8)
-        larger.copyMemory(from: saved, byteCount: touchedCount * payloadBytes)
-        saved.deallocate()
-        saved = larger
-    }
+    private func touch(_ number: RowNumber) { touched.touch(number, store.session(number).payload) }
 
     // MARK: Output
 
     package func closeEpoch(errors: OperatorErrors) {
-        for start in stride(from: 0, to: touchedCount, by: Limits.batchRowsMax) {
-            let count = min(touchedCount - start, Limits.batchRowsMax)
-            for index in 0..<count { payloads[index] = store.session(touched[start + index]).payload }
-            calls.refresh(GroupRows(payloads: payloads, numbers: touched + start, count: count, offset: 0))
-        }
-        position = 0
+        touched.close(calls) { store.session($0).payload }
     }
 
     package func next(errors: OperatorErrors) -> DeltaBatch? {
-        while let start = position {
-            guard start < touchedCount else {
-                finishEpoch()
-                return nil
-            }
-            let end = min(touchedCount, start + Limits.batchRowsMax / 2)
-            position = end
-            if let batch = output(start, end, errors) { return batch }
+        guard touched.isGivingOut else { return nil }
+        while let part = touched.nextPart() {
+            if let batch = output(part, errors) { return batch }
         }
+        finishEpoch()
         return nil
     }
 
-    private func output(_ start: Int, _ end: Int, _ errors: OperatorErrors) -> DeltaBatch? {
+    private func output(_ part: Range<Int>, _ errors: OperatorErrors) -> DeltaBatch? {
         var sessions: [UnsafeMutableRawPointer] = []
         var weights: [Int64] = []
-        sessions.reserveCapacity(2 * (end - start))
-        weights.reserveCapacity(2 * (end - start))
-        for index in start..<end {
-            let old = Session(payload: saved + index * payloadBytes)
-            let new = store.session(touched[index])
+        sessions.reserveCapacity(2 * part.count)
+        weights.reserveCapacity(2 * part.count)
+        for index in part {
+            let old = Session(payload: touched.saved(index))
+            let new = store.session(touched.number(index))
             // The mark aside, equal bytes are equal output.
             if old.isLive, new.isLive, memcmp(old.payload + 8, new.payload + 8, payloadBytes - 8) == 0 { continue }
             if old.isLive {
@@ -266,22 +228,21 @@ package final class SessionAggregateOperator: Operator {
     }
 
     private func finishEpoch() {
-        for index in 0..<touchedCount {
-            let number = touched[index]
+        for index in 0..<touched.count {
+            let number = touched.number(index)
             let session = store.session(number)
             session.payload.storeBytes(of: 0, as: UInt32.self)
             if session.isLive { continue }
             calls.release(number, session.payload)
             store.free(number)
         }
-        touchedCount = 0
-        position = nil
+        touched.clear()
         calls.compact(store.sessions)
     }
 
     package func checkInvariants() -> [String] {
-        store.checkInvariants() + (touchedCount > 0 ? ["\(touchedCount) sessions are still marked as touched"] : [])
+        store.checkInvariants() + (touched.count > 0 ? ["\(touched.count) sessions are still marked as touched"] : [])
     }
 
-    package var stateByteCount: Int { store.byteCount + touchedCapacity * (payloadBytes + 4) + calls.outsideByteCount }
+    package var stateByteCount: Int { store.byteCount + touched.byteCount + calls.outsideByteCount }
 }
