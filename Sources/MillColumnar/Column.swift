@@ -63,6 +63,11 @@ package final class Column: @unchecked Sendable {
         return validity[row >> 6] & (1 << UInt64(row & 63)) == 0
     }
 
+    /// Where a row's value lies; nil when it is missing.
+    @inline(__always) package func value(_ row: Int) -> UnsafeRawPointer? {
+        isNull(row) ? nil : UnsafeRawPointer(data + row &* type.physical.stride)
+    }
+
     /// Whether no value is missing, without counting when there is no bitmap.
     package var hasNoNulls: Bool { validity == nil }
 

@@ -115,10 +115,7 @@ extension StateTable {
     }
 
     private func equals(_ number: RowNumber, _ index: Int, _ column: Column, _ batchRow: Int, by equality: RowEquality) -> Bool {
-        let stored = row(number)
-        let isMissing = stored.load(fromByteOffset: RowLayout.nullOffset + index / 64 * 8, as: UInt64.self) >> UInt64(index % 64) & 1 != 0
-        if isMissing || column.isNull(batchRow) { return isMissing == column.isNull(batchRow) }
-        let place = stored + layout.offsets[index]
+        guard let place = value(number, index), !column.isNull(batchRow) else { return value(number, index) == nil && column.isNull(batchRow) }
         let isByValue = equality == .values
         switch column.type.physical {
         case .bool8: return place.load(as: UInt8.self) == column.values(UInt8.self)[batchRow]
@@ -139,6 +136,13 @@ extension StateTable {
             return isByValue ? left.comparable == right.comparable : left == right
         case .string: return place.load(as: StringView.self) == column.values(StringView.self)[batchRow]
         }
+    }
+
+    /// Where the value of column `index` lies in a stored row, until the row is changed; nil when it is missing.
+    @inline(__always) package func value(_ number: RowNumber, _ index: Int) -> UnsafeRawPointer? {
+        let row = row(number)
+        let word = row.load(fromByteOffset: RowLayout.nullOffset + index / 64 * 8, as: UInt64.self)
+        return word >> UInt64(index % 64) & 1 != 0 ? nil : UnsafeRawPointer(row + layout.offsets[index])
     }
 
     /// The values of column `index` at `rows`. Strings point into the table's heap, which the column keeps alive.

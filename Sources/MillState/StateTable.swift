@@ -222,16 +222,19 @@ package final class StateTable {
 
     /// Appends rows without looking for equal ones, without a directory entry.
     package func append(_ columns: [Column], hashes: UnsafePointer<UInt64>, count batchCount: Int, rows: UnsafeMutablePointer<RowNumber>) {
+        for index in 0..<batchCount { rows[index] = allocateRow(hash: max(hashes[index], 1)) }
+        write(columns, count: batchCount, rows: rows)
+    }
+
+    /// Writes the columns of new rows that have none yet.
+    package func write(_ columns: [Column], count batchCount: Int, rows: UnsafePointer<RowNumber>) {
         var all = Selection(capacity: batchCount)
-        for index in 0..<batchCount {
-            rows[index] = allocateRow(hash: max(hashes[index], 1))
-            all.rows[index] = UInt32(truncatingIfNeeded: index)
-        }
+        for index in 0..<batchCount { all.rows[index] = UInt32(truncatingIfNeeded: index) }
         all.count = batchCount
         for (index, column) in columns.enumerated() { write(column, to: index, batchRows: all, rows: rows) }
     }
 
-    /// A row of a table without columns, with a payload of zeros and without a directory entry.
+    /// A row without columns yet, with a payload of zeros and without a directory entry.
     package func append(hash: UInt64) -> RowNumber { allocateRow(hash: max(hash, 1)) }
 
     /// The row equal to each batch row, or `notFound`.

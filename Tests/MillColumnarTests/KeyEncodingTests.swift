@@ -12,8 +12,12 @@ struct KeyEncodingTests {
         var random = RandomRows(seed: 11)
         let column = random.column(type, count: 180, nulls: true)
         for (descending, nullsFirst) in [(false, false), (false, true), (true, false), (true, true)] {
-            let keys = KeyEncoder(order: [KeyOrder(type, descending: descending, nullsFirst: nullsFirst)]).encode([column], count: column.count)
+            let keyOrder = KeyOrder(type, descending: descending, nullsFirst: nullsFirst)
+            let keys = KeyEncoder(order: [keyOrder]).encode([column], count: column.count)
             for a in 0..<column.count {
+                var alone = KeyBuffer()
+                keyOrder.encode(column.value(a), into: &alone)
+                #expect(KeyHead.compare(alone.bytes, keys[a]) == 0, "\(type) \(column.scalar(a)) alone")
                 for b in 0..<column.count {
                     let order = KeyHead.compare(keys[a], keys[b]).signum()
                     let expected = Self.order(column, a, b, descending: descending, nullsFirst: nullsFirst)

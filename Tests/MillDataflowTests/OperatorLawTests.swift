@@ -311,8 +311,19 @@ import Testing
         LawRun.forAll { random in Self.rankCase(Self.cut, appendOnly: true, using: &random) }
     }
 
-    @Test func firstRowsOfAppendOnlyInputAreKeptAlone() {
+    @Test func theFirstRowOfAppendOnlyInputIsKeptAlone() {
         LawRun.forAll { random in Self.rankCase({ _ in Cut(limit: 1) }, appendOnly: true, isNumbered: false, using: &random) }
+    }
+
+    @Test func firstRowsOfAppendOnlyInputAreKeptAlone() {
+        LawRun.forAll { random in
+            Self.rankCase(
+                { random in
+                    let last = random.pick([1, 2, 3, 4, 5, 8, 9, 10, 20, 127, 128, 129])
+                    let offset = random.pick([0, 0, 0, 1, last / 2])
+                    return Cut(limit: last - offset, offset: offset)
+                }, appendOnly: true, using: &random)
+        }
     }
 
     @Test func oneLargePartitionIsRankedAcrossBatches() {

@@ -15,7 +15,7 @@ import Testing
     }
 
     /// Gives rows in one epoch; the drawn changes, in order.
-    private static func epoch(_ operation: RankOperator, _ rows: [(Int64, Int64, weight: Int64)]) -> [String] {
+    static func epoch(_ operation: any Operator, _ rows: [(Int64, Int64, weight: Int64)]) -> [String] {
         let columns = [Column(.int32, capacity: rows.count), Column(.int32, capacity: rows.count)]
         for row in rows {
             columns[0].append(.int(row.0))

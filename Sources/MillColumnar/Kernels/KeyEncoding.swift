@@ -13,6 +13,14 @@ package struct KeyOrder: Hashable, Sendable {
     }
 }
 
+extension KeyOrder {
+    /// Appends the key of one value that lies in memory; nil is a missing one.
+    package func encode(_ value: UnsafeRawPointer?, into buffer: inout KeyBuffer) {
+        guard let value else { return buffer.append(nullsFirst ? 0 : 2) }
+        KeyLane(UnsafeMutableRawPointer(mutating: value), nil, self).encode(0, into: &buffer)
+    }
+}
+
 /// Turns the values of a row into bytes whose `memcmp` order is the SQL order of the rows.
 ///
 /// Feeds ordered state (`OrderedTable`) and sorting. Two rows have equal bytes exactly when their values are equal as SQL
@@ -119,9 +127,14 @@ struct KeyLane {
 
     init(_ column: Column, _ order: KeyOrder) {
         precondition(column.type.physical == order.type.physical, "a key column has the order's type")
-        data = column.data
-        validity = column.validity
-        physical = column.type.physical
+        self.init(column.data, column.validity, order)
+    }
+
+    /// - Parameter data: values of the order's type, for reading only.
+    init(_ data: UnsafeMutableRawPointer, _ validity: UnsafeMutablePointer<UInt64>?, _ order: KeyOrder) {
+        self.data = data
+        self.validity = validity
+        physical = order.type.physical
         nullMarker = order.nullsFirst ? 0 : 2
         mask = order.descending ? .max : 0
     }

@@ -69,15 +69,21 @@ extension Column {
     /// Appends to a key what tells values of one key apart, ordered as `totalOrder` does: with it, keys of rows that are not the
     /// same in representation differ. Nothing for most types, and for a missing value.
     package func appendRepresentation(row: Int, to key: inout KeyBuffer) {
-        guard !isNull(row) else { return }
-        switch type.physical {
-        case .float32: key.append(values(Float.self)[row].representationByte)
-        case .float64: key.append(values(Double.self)[row].representationByte)
-        case .decimal: key.append(UInt8(truncatingIfNeeded: values(Decimal.self)[row].scale))
+        if let value = value(row) { type.physical.appendRepresentation(of: value, to: &key) }
+    }
+}
+
+extension PhysicalType {
+    /// The same for a value that lies in memory.
+    package func appendRepresentation(of value: UnsafeRawPointer, to key: inout KeyBuffer) {
+        switch self {
+        case .float32: key.append(value.load(as: Float.self).representationByte)
+        case .float64: key.append(value.load(as: Double.self).representationByte)
+        case .decimal: key.append(UInt8(truncatingIfNeeded: value.load(as: Decimal.self).scale))
         case .interval:
             // Months, days and the length together give the microseconds.
-            let value = values(Interval.self)[row]
-            for part in [value.months, value.days] {
+            let interval = value.load(as: Interval.self)
+            for part in [interval.months, interval.days] {
                 withUnsafeBytes(of: (UInt32(bitPattern: part) ^ 0x8000_0000).bigEndian) { key.append($0) }
             }
         case .bool8, .int16, .int32, .int64, .string: break

@@ -78,7 +78,9 @@ package struct RenderedJob {
         case .rank(let window, let functions, let cut):
             let columns = input?.schema.map(\.type) ?? []
             let isAppendOnly = input?.properties.appendOnly ?? false
-            if isAppendOnly, functions.isEmpty, cut == Cut(limit: 1) { return FirstRowOperator(columns: columns, window: window) }
+            if isAppendOnly, let cut, FirstRowsOperator.takes(cut) {
+                return FirstRowsOperator(columns: columns, window: window, functions: functions, cut: cut)
+            }
             return RankOperator(columns: columns, window: window, functions: functions, cut: cut, isAppendOnly: isAppendOnly)
         case .materialize(let key): return MaterializeOperator(columns: node.schema.map(\.type), key: key)
         }
