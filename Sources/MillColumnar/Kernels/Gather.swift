@@ -1,3 +1,5 @@
+import MillBase
+
 extension Column {
     /// The values at `rows`, in that order. Strings share this column's heaps.
     package func gather(_ rows: UnsafePointer<UInt32>, count: Int) -> Column {
@@ -56,5 +58,11 @@ extension DeltaBatch {
         for row in start..<end { rows.rows[row - start] = UInt32(truncatingIfNeeded: row) }
         rows.count = end - start
         return gather(rows.rows, count: rows.count)
+    }
+
+    /// Calls `body` with the batch, or with its parts when it has more rows than operators have scratch room for.
+    @inline(__always) package func forEachPart(_ body: (DeltaBatch) -> Void) {
+        guard count > Limits.batchRowsMax else { return body(self) }
+        for start in stride(from: 0, to: count, by: Limits.batchRowsMax) { body(slice(start, min(start + Limits.batchRowsMax, count))) }
     }
 }

@@ -70,13 +70,7 @@ package final class RankOperator: Operator {
     // MARK: Input
 
     package func push(_ batch: DeltaBatch, input: Int, errors: OperatorErrors) {
-        var start = 0
-        while start < batch.count {
-            let end = min(start + Limits.batchRowsMax, batch.count)
-            let part = start == 0 && end == batch.count ? batch : batch.slice(start, end)
-            add(forgets && cut?.function == .rowNumber ? withoutHopeless(part) : part)
-            start = end
-        }
+        batch.forEachPart { add(forgets && cut?.function == .rowNumber ? withoutHopeless($0) : $0) }
     }
 
     private func add(_ batch: DeltaBatch) {

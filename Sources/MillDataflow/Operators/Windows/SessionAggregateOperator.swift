@@ -72,12 +72,7 @@ package final class SessionAggregateOperator: Operator {
     // MARK: Input
 
     package func push(_ batch: DeltaBatch, input: Int, errors: OperatorErrors) {
-        var start = 0
-        while start < batch.count {
-            let end = min(start + Limits.batchRowsMax, batch.count)
-            add(start == 0 && end == batch.count ? batch : batch.slice(start, end), errors)
-            start = end
-        }
+        batch.forEachPart { add($0, errors) }
     }
 
     private func add(_ batch: DeltaBatch, _ errors: OperatorErrors) {
