@@ -58,6 +58,8 @@ package struct LatencyBench: Sendable {
         package var generatorCores: Double
         package var readerCores: Double
         package var serverCores: Double
+        /// What anything else used meanwhile, the kernel's own threads among it: from a quarter of a core on, distrust the rest.
+        package var otherCores: Double
 
         /// What p99 should stay under: 10 ms beside the disk.
         package var goalMillis: Double { 10 + sync.p99 }
@@ -66,7 +68,8 @@ package struct LatencyBench: Sendable {
             """
             {"rate": \(rate), "peak": \(peak.map(String.init) ?? "null"), "events": \(events), "answers": \(answers), \
             "latency_ms": \(latency.json), "lateness_ms": \(lateness.json), "fdatasync_ms": \(sync.json), "goal_p99_ms": \(Self.text(goalMillis)), \
-            "generator_cores": \(Self.text(generatorCores)), "reader_cores": \(Self.text(readerCores)), "server_cores": \(Self.text(serverCores))}
+            "generator_cores": \(Self.text(generatorCores)), "reader_cores": \(Self.text(readerCores)), "server_cores": \(Self.text(serverCores)), \
+            "other_cores": \(Self.text(otherCores))}
             """
         }
 
@@ -115,12 +118,14 @@ package struct LatencyBench: Sendable {
         var own: Double
         var reader: Double
         var server: Double
+        var machine: Double
 
         init(_ watch: ViewWatch, _ server: ServerProcess, _ clock: any Clock) {
             nanos = clock.monotonicNanos
             own = ProcessUsage.now.cpuSeconds
             reader = watch.cpuSeconds
             self.server = server.cpuSeconds
+            machine = ProcessUsage.machineCPUSeconds
         }
     }
 
@@ -147,10 +152,12 @@ package struct LatencyBench: Sendable {
             }
         }
         let wall = Double(after.nanos - before.nanos) / 1e9
+        let own = after.own - before.own
         let reader = after.reader - before.reader
+        let served = after.server - before.server
         return Result(
             peak: peak, rate: rate, events: end - first, answers: answers, latency: Percentiles(micros: micros), lateness: Percentiles(micros: late),
-            sync: sync, generatorCores: (after.own - before.own - reader) / wall, readerCores: reader / wall,
-            serverCores: (after.server - before.server) / wall)
+            sync: sync, generatorCores: (own - reader) / wall, readerCores: reader / wall, serverCores: served / wall,
+            otherCores: max(after.machine - before.machine - own - served, 0) / wall)
     }
 }

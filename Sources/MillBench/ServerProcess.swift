@@ -57,15 +57,9 @@ final class ServerProcess {
 
     /// Processor time used so far, to 10 ms; 0 where the system does not tell it (anything but Linux).
     var cpuSeconds: Double {
-        guard let file = fopen("/proc/\(process)/stat", "r") else { return 0 }
-        defer { fclose(file) }
-        var line = [CChar](repeating: 0, count: 1024)
-        guard fgets(&line, Int32(line.count), file) != nil else { return 0 }
-        let text = String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
         // The name before ") " may hold spaces; user and system time are the 14th and 15th field of all.
-        let fields = text[(text.lastIndex(of: ")") ?? text.startIndex)...].split(separator: " ")
-        guard fields.count > 13, let user = Double(fields[12]), let system = Double(fields[13]) else { return 0 }
-        return (user + system) / Double(sysconf(Int32(_SC_CLK_TCK)))
+        let fields = ProcessUsage.firstLine(of: "/proc/\(process)/stat").split(separator: ")").last?.split(separator: " ") ?? []
+        return ProcessUsage.ticks(fields.dropFirst(11).prefix(2))
     }
 
     private static func spawn(_ arguments: [String], _ said: String) throws -> pid_t {

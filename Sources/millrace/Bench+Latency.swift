@@ -44,7 +44,7 @@ extension LatencyBench.Result {
             rate        \(rate) events/s\(peak.map { ", half of the peak of \($0)" } ?? "")
             visible     median \(latency.median) ms, p99 \(latency.p99) ms, p99.9 \(latency.p999) ms, worst \(latency.worst) ms (\(answers) answers)
             generator   p99 \(lateness.p99) ms late, worst \(lateness.worst) ms; \(cores(generatorCores)) cores, the reader \(cores(readerCores))
-            server      \(cores(serverCores)) cores
+            server      \(cores(serverCores)) cores, anything else on the machine \(cores(otherCores))
             fdatasync   median \(sync.median) ms, p99 \(sync.p99) ms, worst \(sync.worst) ms
             goal        p99 under \((goalMillis * 1000).rounded() / 1000) ms: \(latency.p99 < goalMillis ? "met" : "missed")
 
