@@ -86,7 +86,7 @@ package struct FetchBench: Sendable {
     private func readAsSource(_ topic: String, _ address: String, _ environment: Environment) throws -> Int {
         let options = ["connector": "kafka", "topic": topic, "properties.bootstrap.server": address]
         let connector = try SourceConnectors.make(options, environment: environment, embedded: nil).connector
-        guard let (split, origin) = try connector.resolveOrigin().first else { throw BenchFailure("the broker has no topic \(topic)") }
+        guard let (split, origin) = try connector.resolveOrigin().first(where: { $0.key.partition == 0 }) else { throw BenchFailure("the broker has no topic \(topic)") }
         let hasData = Semaphore()
         let reader = try connector.openReader(split, at: origin) { hasData.signal() }
         defer { reader.close() }

@@ -97,10 +97,15 @@ final class KafkaSplitReader: SplitReader {
         while didGet, !gathered.isAtFailure, gathered.starts.count < maxRecords, gathered.byteCount < maxBytes {
             let wanted = min(maxRecords - gathered.starts.count, Self.messagesMax)
             let count = rd_kafka_consume_batch_queue(queue, 0, messages, wanted)
-            for index in 0..<max(count, 0) {
-                guard let message = messages[index] else { continue }
-                if message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR { gathered.take(message) } else { note(message, in: &gathered) }
-                rd_kafka_message_destroy(message)
+            var next = 0
+            while next < count {
+                next += gathered.take(messages + next, count - next)
+                guard next < count else { break }
+                if let other = messages[next] {
+                    note(other, in: &gathered)
+                    rd_kafka_message_destroy(other)
+                }
+                next += 1
             }
             didGet = count == wanted
         }
@@ -135,18 +140,24 @@ final class KafkaSplitReader: SplitReader {
             nextOffset = offset
         }
 
-        @inline(__always)
-        mutating func take(_ message: UnsafeMutablePointer<rd_kafka_message_t>) {
-            guard !isAtFailure, message.pointee.offset >= nextOffset else { return }
+        /// Takes and destroys messages up to the first that is no record; how many.
+        mutating func take(_ messages: UnsafeMutablePointer<UnsafeMutablePointer<rd_kafka_message_t>?>, _ count: Int) -> Int {
+            guard count > 0, messages[0]?.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR else { return 0 }
             if buffer == nil { reserve() }
-            guard let buffer else { return }
-            var kind = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE
-            let millis = rd_kafka_message_timestamp(message, &kind)
-            starts.append(buffer.append(message.pointee.payload, message.pointee.len))
-            lengths.append(message.pointee.payload == nil ? -1 : Int32(clamping: message.pointee.len))
-            positions.append(message.pointee.offset)
-            times.append(millis: kind == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE ? -1 : millis)
-            nextOffset = message.pointee.offset + 1
+            guard let buffer else { return 0 }
+            for index in 0..<count {
+                guard let message = messages[index], message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR else { return index }
+                defer { rd_kafka_message_destroy(message) }
+                guard !isAtFailure, message.pointee.offset >= nextOffset else { continue }
+                var kind = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE
+                let millis = rd_kafka_message_timestamp(message, &kind)
+                starts.append(buffer.append(message.pointee.payload, message.pointee.len))
+                lengths.append(message.pointee.payload == nil ? -1 : Int32(clamping: message.pointee.len))
+                positions.append(message.pointee.offset)
+                times.append(millis: kind == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE ? -1 : millis)
+                nextOffset = message.pointee.offset + 1
+            }
+            return count
         }
 
         private mutating func reserve() {
