@@ -60,8 +60,8 @@ let modules: [Module] = [
     Module(
         name: "MillBench",
         uses: [
-            "MillBase", "MillColumnar", "MillIO", "MillText", "MillKafkaWire", "MillLog", "MillConnectorKit", "MillConnectors", "MillPlan", "MillDataflow",
-            "MillEngine", "CJSONDecode",
+            "MillBase", "MillColumnar", "MillIO", "MillText", "MillPgWire", "MillKafkaWire", "MillLog", "MillConnectorKit", "MillConnectors", "MillPlan",
+            "MillDataflow", "MillEngine", "CJSONDecode", "CRdkafka",
         ]),
     Module(name: "MillTestKit", uses: ["MillBase", "MillColumnar", "MillIO", "MillSQL", "MillExpr", "MillState", "MillPlan", "MillDataflow"], tests: false),
 ]

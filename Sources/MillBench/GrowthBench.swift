@@ -2,7 +2,7 @@ import MillBase
 import MillColumnar
 import MillConnectors
 import MillEngine
-package import MillIO
+import MillIO
 import MillKafkaWire
 import MillLog
 

@@ -181,35 +181,3 @@ package struct NexmarkBench: Sendable {
             checksum: 0, workerCount: 1)
     }
 }
-
-/// What the whole process has used so far.
-enum ProcessUsage {
-    struct Reading { var cpuSeconds: Double }
-
-    static var now: Reading {
-        var usage = rusage()
-        getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
-        func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
-        return Reading(cpuSeconds: seconds(usage.ru_utime) + seconds(usage.ru_stime))
-    }
-
-    /// Begins a new maximum, where the system can (Linux).
-    static func resetPeakMemory() {
-        let descriptor = open("/proc/self/clear_refs", O_WRONLY)
-        guard descriptor >= 0 else { return }
-        _ = write(descriptor, "5", 1)
-        close(descriptor)
-    }
-
-    /// The most memory that was resident since the last reset.
-    static var peakMemoryBytes: Int {
-        guard let status = fopen("/proc/self/status", "r") else { return 0 }
-        defer { fclose(status) }
-        var line = [CChar](repeating: 0, count: 256)
-        while fgets(&line, Int32(line.count), status) != nil {
-            let text = String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-            if text.hasPrefix("VmHWM:") { return (Int(text.split(whereSeparator: \.isWhitespace)[1]) ?? 0) * 1024 }
-        }
-        return 0
-    }
-}

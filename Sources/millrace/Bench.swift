@@ -4,7 +4,8 @@ import MillIO
 import MillLog
 
 struct Bench: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Measures this build.", subcommands: [Nexmark.self, Growth.self, Exchange.self])
+    static let configuration = CommandConfiguration(
+        abstract: "Measures this build.", subcommands: [Nexmark.self, Growth.self, Exchange.self, Latency.self, Fetch.self])
 
     struct Nexmark: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Nexmark queries over generated events.")

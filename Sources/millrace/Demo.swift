@@ -42,7 +42,7 @@ struct Demo: AsyncParsableCommand {
         // Whatever is wrong with the template shows before anything is started.
         let template = try Self.found(template)
         _ = try statements(template, broker: kafka.defaultValueDescription)
-        let directory = dataDir ?? Self.temporaryDirectory()
+        let directory = dataDir ?? TemporaryDirectory.path("demo")
         do {
             try await play(template, directory)
         } catch {
@@ -106,11 +106,6 @@ struct Demo: AsyncParsableCommand {
             if files.exists("\(folder)/\(path)") { return "\(folder)/\(path)" }
         }
         throw IOFailure("find", path: path, errorNumber: ENOENT)
-    }
-
-    private static func temporaryDirectory() -> String {
-        let folder = Environment.system.variable("TMPDIR") ?? "/tmp"
-        return "\(folder)/millrace-demo-\(String(UInt32.random(in: .min ... .max), radix: 36))"
     }
 }
 

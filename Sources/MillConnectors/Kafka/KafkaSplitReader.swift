@@ -8,7 +8,9 @@ import MillConnectorKit
 /// a partition a chunk without records moves the position over a gap there. Owned by one worker; `onData` comes from librdkafka's
 /// threads.
 final class KafkaSplitReader: SplitReader {
-    private static let messagesMax = 1024
+    private static let messagesMax = 256
+    /// A chunk of about this size is still in the cache when it is decoded, and its memory serves the next one.
+    private static let chunkBytes = 512 << 10
 
     private let client: KafkaClient
     private let split: SourceSplit
@@ -18,6 +20,8 @@ final class KafkaSplitReader: SplitReader {
     private let wake: Unmanaged<Wake>
     private let messages: UnsafeMutablePointer<UnsafeMutablePointer<rd_kafka_message_t>?>
     private var nextOffset: Int64
+    /// Records and bytes of the last chunk: about as many come next.
+    private var last = (count: 0, bytes: 0)
     /// Found behind records that had to be given first.
     private var failure: SQLError?
     private var isOpen = true
@@ -87,15 +91,21 @@ final class KafkaSplitReader: SplitReader {
     func poll(maxRecords: Int, maxBytes: Int) throws(SQLError) -> RawChunk? {
         if let failure { throw failure }
         guard isOpen else { return nil }
-        var gathered = Gathered(at: nextOffset, pool: pool)
+        let maxBytes = min(maxBytes, Self.chunkBytes)
+        var gathered = Gathered(at: nextOffset, pool: pool, expecting: last)
         var didGet = true
-        while didGet, failure == nil, gathered.starts.count < maxRecords, gathered.buffer?.count ?? 0 < maxBytes {
+        while didGet, !gathered.isAtFailure, gathered.starts.count < maxRecords, gathered.byteCount < maxBytes {
             let wanted = min(maxRecords - gathered.starts.count, Self.messagesMax)
             let count = rd_kafka_consume_batch_queue(queue, 0, messages, wanted)
-            for index in 0..<max(count, 0) {
-                guard let message = messages[index] else { continue }
-                take(message, into: &gathered)
-                rd_kafka_message_destroy(message)
+            var next = 0
+            while next < count {
+                next += gathered.take(messages + next, count - next)
+                guard next < count else { break }
+                if let other = messages[next] {
+                    note(other, in: &gathered)
+                    rd_kafka_message_destroy(other)
+                }
+                next += 1
             }
             didGet = count == wanted
         }
@@ -105,32 +115,60 @@ final class KafkaSplitReader: SplitReader {
             return nil
         }
         nextOffset = chunk.nextOffset.position
+        last = (chunk.count, chunk.byteCount)
         return chunk
     }
 
     /// What the messages of one poll come to.
     private struct Gathered {
         let pool: BlockPool
-        var buffer: RecordBuffer?
-        var starts: [UInt32] = []
-        var lengths: [Int32] = []
-        var positions: [Int64] = []
-        var times = RecordTimes()
+        private let expected: (count: Int, bytes: Int)
+        private var buffer: RecordBuffer?
+        private(set) var starts: [UInt32] = []
+        private var lengths: [Int32] = []
+        private var positions: [Int64] = []
+        private var times = RecordTimes()
         var nextOffset: Int64
+        /// Behind a failure nothing may be given: the position would skip it.
+        var isAtFailure = false
 
-        init(at offset: Int64, pool: BlockPool) {
+        var byteCount: Int { buffer?.count ?? 0 }
+
+        init(at offset: Int64, pool: BlockPool, expecting expected: (count: Int, bytes: Int)) {
             self.pool = pool
+            self.expected = expected
             nextOffset = offset
         }
 
-        mutating func append(_ message: rd_kafka_message_t, millis: Int64) {
-            let buffer = self.buffer ?? RecordBuffer(capacity: 256 << 10, pool: pool)
-            self.buffer = buffer
-            starts.append(buffer.append(message.payload, message.len))
-            lengths.append(message.payload == nil ? -1 : Int32(clamping: message.len))
-            positions.append(message.offset)
-            times.append(millis: millis)
-            nextOffset = message.offset + 1
+        /// Takes and destroys messages up to the first that is no record; how many.
+        mutating func take(_ messages: UnsafeMutablePointer<UnsafeMutablePointer<rd_kafka_message_t>?>, _ count: Int) -> Int {
+            guard count > 0, messages[0]?.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR else { return 0 }
+            if buffer == nil { reserve() }
+            guard let buffer else { return 0 }
+            for index in 0..<count {
+                guard let message = messages[index], message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR else { return index }
+                defer { rd_kafka_message_destroy(message) }
+                guard !isAtFailure, message.pointee.offset >= nextOffset else { continue }
+                var kind = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE
+                let millis = rd_kafka_message_timestamp(message, &kind)
+                starts.append(buffer.append(message.pointee.payload, message.pointee.len))
+                lengths.append(message.pointee.payload == nil ? -1 : Int32(clamping: message.pointee.len))
+                positions.append(message.pointee.offset)
+                times.append(millis: kind == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE ? -1 : millis)
+                nextOffset = message.pointee.offset + 1
+            }
+            return count
+        }
+
+        private mutating func reserve() {
+            // Powers of two, so that the pool has one that fits.
+            let bytes = max(expected.bytes + expected.bytes / 8, 64 << 10)
+            buffer = RecordBuffer(capacity: 1 << (Int.bitWidth - (bytes - 1).leadingZeroBitCount), pool: pool)
+            let count = expected.count + expected.count / 8
+            starts.reserveCapacity(count)
+            lengths.reserveCapacity(count)
+            positions.reserveCapacity(count)
+            times.reserveCapacity(count)
         }
 
         /// nil when there is nothing and the position did not move.
@@ -143,14 +181,9 @@ final class KafkaSplitReader: SplitReader {
         }
     }
 
-    private func take(_ message: UnsafeMutablePointer<rd_kafka_message_t>, into gathered: inout Gathered) {
+    /// Of a message that is no record.
+    private func note(_ message: UnsafeMutablePointer<rd_kafka_message_t>, in gathered: inout Gathered) {
         switch message.pointee.err {
-        case RD_KAFKA_RESP_ERR_NO_ERROR:
-            // Behind a failure nothing may be given: the position would skip it.
-            guard failure == nil, message.pointee.offset >= gathered.nextOffset else { return }
-            var kind = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE
-            let millis = rd_kafka_message_timestamp(message, &kind)
-            gathered.append(message.pointee, millis: kind == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE ? -1 : millis)
         case RD_KAFKA_RESP_ERR__PARTITION_EOF:
             if failure == nil { gathered.nextOffset = max(gathered.nextOffset, message.pointee.offset) }
         case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET, RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE:
@@ -165,6 +198,7 @@ final class KafkaSplitReader: SplitReader {
             failure = SQLError(.dataCorrupted, "the record at or after offset \(gathered.nextOffset) of \"\(split.name)\" cannot be read", detail: Self.detail(message))
         default: client.setStatus(Self.detail(message))
         }
+        gathered.isAtFailure = failure != nil
     }
 
     private static func detail(_ message: UnsafeMutablePointer<rd_kafka_message_t>) -> String {

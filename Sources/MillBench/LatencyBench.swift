@@ -1,0 +1,163 @@
+import MillBase
+import MillDataflow
+package import MillIO
+import Synchronization
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Darwin
+#endif
+
+/// `millrace bench latency`: how long after an event is due a reader sees it, at half of the rate that the machine can take.
+///
+/// The server is a process of its own. This one produces bids over the Kafka wire through librdkafka and asks the view, which counts
+/// and takes the highest number by auction, over the Postgres wire. One partition keeps the order of events, so an answer must show
+/// exactly the events up to its highest number, or the run fails. First events come as fast as they are taken: the rate at which they
+/// became visible is the peak. Then they come evenly at the rate asked for.
+///
+/// An event's time begins when it is due, not when the generator got round to it, and ends when an answer with it has arrived; so the
+/// generator's delays, its batching (`linger.ms` 1), the log's fsync and the pause between two questions are all in it.
+package struct LatencyBench: Sendable {
+    /// Of the measured part, at the even rate.
+    package var seconds: Double
+    /// Of looking for the peak.
+    package var peakSeconds: Double
+    /// Of rest after the peak, whose writes the disk is still at when they have long been acknowledged.
+    package var settleSeconds: Double
+    /// Events a second; half of the peak when nil.
+    package var rate: Int?
+    package var seed: UInt64
+    package var workerCount: Int
+    /// For the server's data; on the file system whose fdatasync is measured. Made anew and removed afterwards.
+    package var directory: String
+
+    package init(seconds: Double, peakSeconds: Double, settleSeconds: Double, rate: Int?, seed: UInt64, workerCount: Int, directory: String) {
+        self.seconds = seconds
+        self.peakSeconds = peakSeconds
+        self.settleSeconds = settleSeconds
+        self.rate = rate
+        self.seed = seed
+        self.workerCount = workerCount
+        self.directory = directory
+    }
+
+    package struct Result: Sendable {
+        /// Events a second; nil when a rate was given.
+        package var peak: Int?
+        package var rate: Int
+        package var events: Int
+        package var answers: Int
+        /// From due to visible, in milliseconds.
+        package var latency: Percentiles
+        /// How late the generator handed events over, in milliseconds: a part of `latency`.
+        package var lateness: Percentiles
+        /// fdatasync on the log's file system at the same time, in milliseconds: see `SyncProbe`.
+        package var sync: Percentiles
+        /// Processor time by the clock, in cores: what makes the load (librdkafka's threads too), what asks, the server.
+        package var generatorCores: Double
+        package var readerCores: Double
+        package var serverCores: Double
+        /// What anything else used meanwhile, the kernel's own threads among it: from a quarter of a core on, distrust the rest.
+        package var otherCores: Double
+
+        /// What p99 should stay under: 10 ms beside the disk.
+        package var goalMillis: Double { 10 + sync.p99 }
+
+        package var json: String {
+            """
+            {"rate": \(rate), "peak": \(peak.map(String.init) ?? "null"), "events": \(events), "answers": \(answers), \
+            "latency_ms": \(latency.json), "lateness_ms": \(lateness.json), "fdatasync_ms": \(sync.json), "goal_p99_ms": \(Self.text(goalMillis)), \
+            "generator_cores": \(Self.text(generatorCores)), "reader_cores": \(Self.text(readerCores)), "server_cores": \(Self.text(serverCores)), \
+            "other_cores": \(Self.text(otherCores))}
+            """
+        }
+
+        private static func text(_ value: Double) -> String { String((value * 1000).rounded() / 1000) }
+    }
+
+    /// Load that is not measured, before the part that is: the rate has just changed.
+    private static let warmUpSeconds = 1.0
+
+    package func run(_ environment: Environment) throws -> Result {
+        guard !environment.files.exists(directory) else { throw BenchFailure("\(directory) is there already") }
+        try environment.files.createDirectory(directory)
+        defer { try? environment.files.remove(directory) }  // What is measured does not depend on it.
+        let server = try ServerProcess(directory: directory + "/server", workerCount: workerCount, environment: environment)
+        defer { server.stop() }
+        let session = try PgReader(server.pgAddress)
+        try session.query(
+            """
+            CREATE SOURCE bid (\(NumberedBids.columns)) WITH (connector = 'kafka', topic = 'bid', \
+            properties.bootstrap.server = '\(server.kafkaAddress)') FORMAT PLAIN ENCODE JSON;
+            CREATE MATERIALIZED VIEW latest AS SELECT auction, count(*) AS bids, max(sequence) AS newest FROM bid GROUP BY auction
+            """)
+        let load = try BidLoad(server.kafkaAddress, seed: seed, clock: environment.clock)
+        let watch = ViewWatch(session, clock: environment.clock)
+        defer { watch.stop() }
+        // The first event makes the topic, which the source then has to find: once in a topic's life, so not measured.
+        try load.produce(1)
+        try watch.wait(for: 1)
+        let peak = rate == nil ? try findPeak(load, watch, environment.clock) : nil
+        return try measure(rate ?? max((peak ?? 0) / 2, 1), peak, load, watch, server, environment)
+    }
+
+    /// The rate at which events become visible that come as fast as they are taken, until the last of them is.
+    private func findPeak(_ load: BidLoad, _ watch: ViewWatch, _ clock: any Clock) throws -> Int {
+        let first = load.produced
+        let start = clock.monotonicNanos
+        try load.flood(seconds: peakSeconds)
+        let end = try watch.wait(for: load.produced)
+        usleep(UInt32(settleSeconds * 1e6))
+        return Int(Double(load.produced - first) * 1e9 / Double(end.nanos - start))
+    }
+
+    /// Processor time used so far.
+    private struct Usage {
+        var nanos: UInt64
+        var own: Double
+        var reader: Double
+        var server: Double
+        var machine: Double
+
+        init(_ watch: ViewWatch, _ server: ServerProcess, _ clock: any Clock) {
+            nanos = clock.monotonicNanos
+            own = ProcessUsage.now.cpuSeconds
+            reader = watch.cpuSeconds
+            self.server = server.cpuSeconds
+            machine = ProcessUsage.machineCPUSeconds
+        }
+    }
+
+    private func measure(
+        _ rate: Int, _ peak: Int?, _ load: BidLoad, _ watch: ViewWatch, _ server: ServerProcess, _ environment: Environment
+    ) throws -> Result {
+        let schedule = load.schedule(rate: rate)
+        let first = schedule.first + Int(Double(rate) * Self.warmUpSeconds)
+        _ = try load.produce(until: first, by: schedule)
+        let before = Usage(watch, server, environment.clock)
+        let probe = try SyncProbe(directory + "/probe", environment)
+        let end = first + max(Int(Double(rate) * seconds), 1)
+        let late = try load.produce(until: end, by: schedule)
+        let after = Usage(watch, server, environment.clock)
+        let sync = try probe.stop()
+        try watch.wait(for: end)
+        var micros: [UInt32] = []
+        micros.reserveCapacity(end - first)
+        var answers = 0
+        for answer in watch.answers where answer.visible > first && first + micros.count < end {
+            answers += 1
+            for event in first + micros.count..<min(answer.visible, end) {
+                micros.append(UInt32(clamping: (answer.nanos - min(schedule.dueNanos(event), answer.nanos)) / 1000))
+            }
+        }
+        let wall = Double(after.nanos - before.nanos) / 1e9
+        let own = after.own - before.own
+        let reader = after.reader - before.reader
+        let served = after.server - before.server
+        return Result(
+            peak: peak, rate: rate, events: end - first, answers: answers, latency: Percentiles(micros: micros), lateness: Percentiles(micros: late),
+            sync: sync, generatorCores: (own - reader) / wall, readerCores: reader / wall, serverCores: served / wall,
+            otherCores: max(after.machine - before.machine - own - served, 0) / wall)
+    }
+}

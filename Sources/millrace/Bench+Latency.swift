@@ -1,0 +1,53 @@
+import ArgumentParser
+import MillBench
+import MillIO
+
+extension Bench {
+    struct Latency: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "How soon an event is seen, at half of the peak rate.",
+            discussion: """
+                A server of its own, bids over the Kafka wire, a grouped view, a reader over the Postgres wire. An event's time begins when it is due and \
+                ends when an answer shows it. The goal is a p99 under 10 ms beside the p99 of fdatasync on the same file system.
+                """)
+
+        @Option(help: "Seconds at the even rate that are measured.") var seconds = 10.0
+        @Option(help: "Seconds of events as fast as they are taken, to find the peak.") var peakSeconds = 4.0
+        @Option(help: "Seconds of rest after that, so that the disk is done with it.") var settleSeconds = 10.0
+        @Option(help: "Events a second; half of the peak when left out.") var rate: Int?
+        @Option(help: "Seed of the events.") var seed: UInt64 = 42
+        @Option(help: "Threads that run the view.") var workers = 1
+        @Option(help: "Where the log is kept meanwhile, a directory that is not there yet; in the temporary directory when left out.") var dataDir: String?
+        @Flag(help: "One JSON object on standard output.") var json = false
+
+        func validate() throws {
+            guard seconds > 0, seconds <= 600, peakSeconds > 0, peakSeconds <= 600, (0...600).contains(settleSeconds) else {
+                throw ValidationError("seconds are more than 0 and up to 600")
+            }
+            guard rate ?? 1 > 0, rate ?? 1 <= 100_000_000 else { throw ValidationError("--rate takes 1 to 100000000") }
+        }
+
+        func run() async throws {
+            let bench = LatencyBench(
+                seconds: seconds, peakSeconds: peakSeconds, settleSeconds: settleSeconds, rate: rate, seed: seed, workerCount: workers,
+                directory: dataDir ?? TemporaryDirectory.path("latency"))
+            let result = try bench.run(.system)
+            StandardOutput.write(json ? result.json + "\n" : result.text)
+        }
+    }
+}
+
+extension LatencyBench.Result {
+    fileprivate var text: String {
+        func cores(_ share: Double) -> String { "\((share * 100).rounded() / 100)" }
+        return """
+            rate        \(rate) events/s\(peak.map { ", half of the peak of \($0)" } ?? "")
+            visible     median \(latency.median) ms, p99 \(latency.p99) ms, p99.9 \(latency.p999) ms, worst \(latency.worst) ms (\(answers) answers)
+            generator   p99 \(lateness.p99) ms late, worst \(lateness.worst) ms; \(cores(generatorCores)) cores, the reader \(cores(readerCores))
+            server      \(cores(serverCores)) cores, anything else on the machine \(cores(otherCores))
+            fdatasync   median \(sync.median) ms, p99 \(sync.p99) ms, worst \(sync.worst) ms
+            goal        p99 under \((goalMillis * 1000).rounded() / 1000) ms: \(latency.p99 < goalMillis ? "met" : "missed")
+
+            """
+    }
+}
