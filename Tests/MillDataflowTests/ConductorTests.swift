@@ -121,9 +121,9 @@ private final class NumberDecoder: Decoder {
     }
 
     /// count(*) and sum of the numbers, by last digit or of all.
-    private static func sums(_ id: UInt32, byDigit: Bool) -> JobPlan {
+    private static func sums(_ id: UInt32, byDigit: Bool, of kind: RelationReference.Kind = .source) -> JobPlan {
         var builder = PlanBuilder()
-        let relation = RelationReference(id: sourceID, name: "numbers", kind: .source)
+        let relation = RelationReference(id: sourceID, name: "numbers", kind: kind)
         let rows = builder.tableInput(relation, [Field("n", .int64), Field("digit", .int64)], appendOnly: true)
         let calls: [AggregateCall] = [.init(.count, argument: nil, type: .int64), .init(.sum, argument: .column(0, .int64), type: .numeric)]
         return JobPlan(id: ObjectID(id), name: "v\(id)", plan: builder.materialize(builder.aggregate(rows, keys: byDigit ? [1] : [], calls)))
@@ -254,6 +254,18 @@ private final class NumberDecoder: Decoder {
         left.spend(records: 10, bytes: 5000)
         budget.spend(share, left: left)
         #expect((budget.records, budget.bytes) == (90, 750))
+    }
+
+    /// A worker without splits ends its part of an epoch at once, and sends a barrier for each exchange of every job.
+    @Test func barriersOfIdleWorkersStopNobodyFromReading() async throws {
+        let connector = NumberConnector(splits: 2)
+        let conductor = Self.conductor(3, connector, .init(targetNanos: .max >> 20, recordsMin: 300_000, recordsMax: 300_000))
+        for id in 0..<UInt32(100) { try await conductor.attach(Self.sums(20 + id, byDigit: true, of: .table)) }
+        for split in 0..<2 { connector.fill(split, 400_000) }
+        let before = try await conductor.attach(Self.sums(10, byDigit: true))
+        let record = await conductor.wait(until: Self.hasRead(connector, 800_000))
+        #expect(record.epoch.number - before.number <= 4, "a share is 100,000 records")
+        conductor.stop()
     }
 
     private static func circuitOfOneWorker(splits: Int) throws -> (WorkerCircuit, NumberConnector) {
