@@ -42,6 +42,8 @@ private final class Scratch {
             #expect(chunk.count <= maxRecords)
             #expect(chunk.isFollowedByNewlines)
             #expect(chunk.nextOffset.position > last)
+            // Its own lines and not its block; the newline that ends the last line may not be one of the file.
+            #expect(Int64(chunk.byteCount) <= chunk.nextOffset.position - last + 1)
             last = chunk.nextOffset.position
             records += chunk.records
         }

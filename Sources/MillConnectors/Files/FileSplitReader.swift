@@ -77,7 +77,7 @@ final class FileSplitReader: SplitReader {
             var length = end - next
             if length > 0, base.load(fromByteOffset: end - 1, as: UInt8.self) == 13 { length -= 1 }
             if length > 0 {
-                starts.append(UInt32(truncatingIfNeeded: next))
+                starts.append(UInt32(truncatingIfNeeded: next - first))
                 lengths.append(Int32(truncatingIfNeeded: length))
                 positions.append(Int64(blockPosition + next))
             }
@@ -87,7 +87,7 @@ final class FileSplitReader: SplitReader {
         // The newline that ends the last line may be one that `fill` put after the end of the file.
         let offset = SplitOffset(Int64(min(position, end)))
         return RawChunk(
-            bytes: base, byteCount: filled, starts: starts, lengths: lengths, positions: positions, timestamps: nil, nextOffset: offset,
+            bytes: base + first, byteCount: next - first, starts: starts, lengths: lengths, positions: positions, timestamps: nil, nextOffset: offset,
             partition: split.partition, owner: block)
     }
 

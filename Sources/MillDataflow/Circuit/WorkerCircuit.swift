@@ -171,9 +171,9 @@ package final class WorkerCircuit: RenderInputs {
     /// Reads within the budget, runs everything that follows, and closes the local inputs.
     ///
     /// - Parameters:
-    ///   - readers: who else reads in this epoch. While some do, this worker reads on, at most as much again.
+    ///   - readers: who else reads in this epoch. While some do, this worker reads on, at most as much again; not after a very small share.
     ///   - serveInbox: called between chunks of input, so that peers' rows are worked off while they are in the cache; false when the
-    ///     peers are behind with this worker's rows, and it is to read no more in this epoch.
+    ///     peers are behind with this worker's rows, and it is to end reading for this epoch.
     package func openEpoch(_ budget: EpochBudget, readers: EpochReaders? = nil, serveInbox: () -> Bool) {
         openNodes.count = 0
         for id in jobOrder {
@@ -183,10 +183,10 @@ package final class WorkerCircuit: RenderInputs {
         for id in jobOrder { jobs[id]?.tableInput?.emit() }
         hasMoreInput = read(budget, serveInbox)
         readers?.leave()
-        let step = budget.part(of: Self.stepsPerShare)
-        var stepsLeft = budget.records / step.records
+        let steps = min(Self.stepsPerShare, budget.records / Self.stepRecordsMin)
+        var stepsLeft = steps
         while hasMoreInput, stepsLeft > 0, readers?.areLeft == true, serveInbox() {
-            hasMoreInput = read(step, serveInbox)
+            hasMoreInput = read(budget.part(of: steps), serveInbox)
             stepsLeft -= 1
         }
         for id in jobOrder { for entry in jobs[id]!.entries { entry.localInputClosed() } }
@@ -194,18 +194,25 @@ package final class WorkerCircuit: RenderInputs {
 
     /// A worker that is done early looks after such a part of its share again whether others still read.
     private static let stepsPerShare = 32
+    /// Records of such a part at least: fewer are not worth the way through all jobs.
+    private static let stepRecordsMin = 256
+
+    /// The source that is read first: when peers are behind it gives more than the others do.
+    private var firstSource = 0
 
     /// Polls all sources; returns whether more was waiting when the budget was spent.
     private func read(_ budget: EpochBudget, _ serveInbox: () -> Bool) -> Bool {
         var hasMore = false
         var perSource = sources.count
         var left = budget
-        for source in sources.values.sorted(by: { $0.definition.id < $1.definition.id }) {
+        let inOrder = sources.values.sorted { $0.definition.id < $1.definition.id }
+        firstSource = firstSource + 1 < inOrder.count ? firstSource + 1 : 0
+        for source in inOrder[firstSource...] + inOrder[..<firstSource] {
             // What one source leaves unused goes to the next ones.
             var share = left.part(of: perSource)
             let before = share
             if source.poll(&share, serveInbox: serveInbox) { hasMore = true }
-            left.spend(records: before.records - share.records, bytes: before.bytes - share.bytes)
+            left.spend(before, left: share)
             perSource -= 1
         }
         return hasMore

@@ -8,6 +8,8 @@ package enum PeerMessage: Sendable {
     case batch(ExchangeID, DeltaBatch)
     /// The sender has no more rows for this exchange in this epoch.
     case barrier(ExchangeID)
+
+    var isBatch: Bool { if case .batch = self { true } else { false } }
 }
 
 /// An exchange of a job: the plan node that it was rendered from.

@@ -14,6 +14,8 @@ package import MillConnectorKit
 package final class SourceInput {
     package let definition: SourceDefinition
     private var splits: [SplitInput] = []
+    /// The split that is read first next time: when peers are behind it gives more than the others do.
+    private var first = 0
     private var consumers: [Consumer] = []
     private var columns: [Int] = []
     private var decoder: (any Decoder)?
@@ -145,12 +147,13 @@ package final class SourceInput {
     /// Jobs of which a node still reads with a reader of its own, or could not to its end.
     package var catchingUp: [ObjectID] { consumers.filter { $0.catchingUp > 0 }.map(\.node.job) }
 
-    /// Reads up to the budget and passes the rows on; `serveInbox` is called after every chunk and says whether to go on. Returns
-    /// whether more may be waiting.
+    /// Reads up to the budget and passes the rows on; `serveInbox` is called after every chunk and says whether to go on: if not, every
+    /// split that is left gives one chunk more, so that none starves. Returns whether more may be waiting.
     package func poll(_ budget: inout EpochBudget, serveInbox: () -> Bool) -> Bool {
         var more = false
         var waiting = splits.count
-        for split in splits {
+        defer { first = first + 1 < splits.count ? first + 1 : 0 }
+        for split in splits[first...] + splits[..<first] {
             // Splits advance together; what one leaves unused goes to the next ones.
             var share = budget.part(of: waiting)
             let before = share
@@ -162,7 +165,7 @@ package final class SourceInput {
                 failure = error
             }
             if pollCatchUps(split, share, serveInbox) { more = true }
-            budget.spend(records: before.records - share.records, bytes: before.bytes - share.bytes)
+            budget.spend(before, left: share)
         }
         return more
     }

@@ -41,9 +41,6 @@ package final class Mailbox<Message: Sendable>: Sendable {
         }
     }
 
-    /// Messages that wait.
-    package var count: Int { queue.withLock { $0.messages.count } }
-
     /// All messages in order; waits until there is one.
     package func receive() -> [Message] {
         while true {

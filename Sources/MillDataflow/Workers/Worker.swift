@@ -1,4 +1,5 @@
 import MillBase
+import Synchronization
 
 /// A thread that runs one `WorkerCircuit`: takes orders from the conductor, rows and barriers from its peers.
 ///
@@ -16,8 +17,11 @@ final class Worker: Sendable {
 
     let index: WorkerIndex
     let mailbox = Mailbox<Message>()
+    /// Batches of peers' rows that this worker has not worked off. Barriers do not count: idle workers send one for each exchange of
+    /// every job as soon as an epoch opens.
+    private let waiting = Atomic<Int>(0)
 
-    /// Batches that wait for one worker before the others stop reading: some 64 MB of rows.
+    /// Batches that wait for one worker before the others stop reading: some 64 MB of rows at most, and 32,768 rows at least.
     private static let waitingMax = 64
 
     init(index: WorkerIndex) { self.index = index }
@@ -30,7 +34,7 @@ final class Worker: Sendable {
         var current = Epoch.zero
         let circuit = WorkerCircuit(
             here: index, workerCount: peers.count, makeSource: { [index] (id) throws(SQLError) in try makeSource(id, index) },
-            send: { worker, message in peers[worker.number].mailbox.send(.peer(current, message)) })
+            send: { worker, message in peers[worker.number].send(message, in: current) })
         // Messages of an epoch that is not open yet: older than all in `inbox`.
         var early: [(Epoch, PeerMessage)] = []
         var inEpoch = false
@@ -38,18 +42,23 @@ final class Worker: Sendable {
         var inbox: [Message] = []
         var next = 0
 
+        func receive(_ message: PeerMessage) {
+            circuit.receive(message)
+            if message.isBatch { waiting.subtract(1, ordering: .relaxed) }
+        }
+
         func handle(_ message: Message) -> Bool {
             switch message {
             case .stop: return false
             case .perform(let work): work(circuit)
             case .peer(let epoch, let message):
-                if inEpoch, epoch == current { circuit.receive(message) } else { early.append((epoch, message)) }
+                if inEpoch, epoch == current { receive(message) } else { early.append((epoch, message)) }
             case .openEpoch(let epoch, let budget, let readers):
                 current = epoch
                 inEpoch = true
                 circuit.openEpoch(budget, readers: readers) {
                     serve()
-                    return peers.allSatisfy { $0.mailbox.count < Self.waitingMax }
+                    return peers.allSatisfy { $0.waiting.load(ordering: .relaxed) < Self.waitingMax }
                 }
                 serve()
             }
@@ -66,13 +75,13 @@ final class Worker: Sendable {
             let waiting = early
             early = []
             for (epoch, message) in waiting {
-                if epoch == current { circuit.receive(message) } else { early.append((epoch, message)) }
+                if epoch == current { receive(message) } else { early.append((epoch, message)) }
             }
             let messages = inbox[next...] + mailbox.take()
             inbox = []
             next = 0
             for message in messages {
-                if case .peer(let epoch, let message) = message, epoch == current { circuit.receive(message) } else { inbox.append(message) }
+                if case .peer(let epoch, let message) = message, epoch == current { receive(message) } else { inbox.append(message) }
             }
         }
 
@@ -84,5 +93,11 @@ final class Worker: Sendable {
             next += 1
             guard handle(inbox[next - 1]) else { return }
         }
+    }
+
+    /// A peer's message for this worker.
+    private func send(_ message: PeerMessage, in epoch: Epoch) {
+        if message.isBatch { waiting.add(1, ordering: .relaxed) }
+        mailbox.send(.peer(epoch, message))
     }
 }
