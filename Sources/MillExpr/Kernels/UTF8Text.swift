@@ -61,7 +61,7 @@ enum UTF8Text {
         while at <= last {
             guard let hit = memchr(base + at, Int32(needle[0]), last - at + 1) else { return nil }
             at = UnsafeRawPointer(hit) - UnsafeRawPointer(base)
-            if memcmp(base + at, needle, part.count) == 0 { return at }
+            if part.count == 1 || memcmp(base + at, needle, part.count) == 0 { return at }
             at += 1
         }
         return nil
@@ -70,11 +70,20 @@ enum UTF8Text {
     /// Field `number` of `text` split by `separator`, counted from 1, or from the end when negative; empty when there is none.
     static func field(_ number: Int, of text: Bytes, by separator: Bytes) -> Range<Int> {
         if separator.isEmpty { return number == 1 || number == -1 ? 0..<text.count : 0..<0 }
-        var starts = [0]
-        while let hit = find(separator, in: text, from: starts[starts.count - 1]) { starts.append(hit + separator.count) }
-        let index = number > 0 ? number - 1 : starts.count + number
-        guard index >= 0, index < starts.count else { return 0..<0 }
-        return starts[index]..<(index + 1 < starts.count ? starts[index + 1] - separator.count : text.count)
+        var left = number
+        if number < 0 {
+            // From the end it is known which one is meant when all are counted.
+            left += 2
+            var at = 0
+            while let hit = find(separator, in: text, from: at) { (at, left) = (hit + separator.count, left + 1) }
+            guard left > 0 else { return 0..<0 }
+        }
+        var start = 0
+        while let hit = find(separator, in: text, from: start) {
+            if left == 1 { return start..<hit }
+            (start, left) = (hit + separator.count, left - 1)
+        }
+        return left == 1 ? start..<text.count : 0..<0
     }
 
     static func appendReplacing(_ text: Bytes, _ from: Bytes, _ to: Bytes, _ out: inout [UInt8]) {
