@@ -77,7 +77,15 @@ package protocol File: AnyObject, Sendable {
     func read(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Int
     /// Writes all of `buffer` at `offset`.
     func write(_ buffer: UnsafeRawBufferPointer, at offset: Int) throws(IOFailure)
+    /// Sets the size; gives back what `reserve` got beyond it.
     func truncate(to size: Int) throws(IOFailure)
+    /// Asks for room on the disk for `size` bytes, so that a write need not look for it while another thread syncs. Content and size
+    /// stay. A hint: nothing happens where the system has no such thing, or no room.
+    func reserve(_ size: Int)
     /// Makes the file's content and size durable.
     func sync() throws(IOFailure)
+}
+
+extension File {
+    package func reserve(_ size: Int) {}
 }

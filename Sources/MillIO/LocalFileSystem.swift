@@ -1,3 +1,4 @@
+import CFile
 import MillBase
 
 #if canImport(Glibc)
@@ -121,6 +122,8 @@ final class LocalFile: File {
     func truncate(to size: Int) throws(IOFailure) {
         guard retryingInterrupted({ ftruncate(descriptor, off_t(size)) }) == 0 else { throw IOFailure("truncate", path: path, errorNumber: errno) }
     }
+
+    func reserve(_ size: Int) { mill_file_reserve(descriptor, off_t(size)) }
 
     func sync() throws(IOFailure) {
         guard fdatasync(descriptor) == 0 else { throw IOFailure("sync", path: path, errorNumber: errno) }

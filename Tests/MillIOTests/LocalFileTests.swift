@@ -1,0 +1,42 @@
+import MillIO
+import Testing
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Darwin
+#endif
+
+@Suite struct LocalFileTests {
+    private static func blocks(_ path: String) -> Int {
+        var status = stat()
+        return stat(path, &status) == 0 ? Int(status.st_blocks) * 512 : -1
+    }
+
+    @Test func roomIsReservedBeyondTheSizeAndGivenBack() throws {
+        var template = Array("/tmp/millrace-file-XXXXXX".utf8CString)
+        let directory = String(cString: try #require(mkdtemp(&template)))
+        defer { rmdir(directory) }
+        let path = directory + "/log"
+        let file = try LocalFileSystem().open(path, .create)
+        defer { unlink(path) }
+        file.reserve(1 << 20)
+        #expect(try file.size() == 0)
+        let content = UnsafeMutableRawBufferPointer.allocate(byteCount: 4, alignment: 1)
+        defer { content.deallocate() }
+        content.copyBytes(from: "kept".utf8)
+        try file.write(UnsafeRawBufferPointer(content), at: 0)
+        file.reserve(1 << 20)
+        #expect(try file.size() == 4)
+        // A file system without the call reserves nothing.
+        #expect(Self.blocks(path) <= 2 << 20)
+        try file.truncate(to: 4)
+        try file.sync()
+        #expect(try file.size() == 4)
+        #expect(Self.blocks(path) <= 64 << 10)
+        let read = UnsafeMutableRawBufferPointer.allocate(byteCount: 8, alignment: 1)
+        defer { read.deallocate() }
+        #expect(try file.read(at: 0, into: read) == 4)
+        #expect(read.prefix(4).elementsEqual(content))
+    }
+}
