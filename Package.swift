@@ -42,16 +42,17 @@ let modules: [Module] = [
     Module(name: "MillPlan", uses: ["MillBase", "MillColumnar", "MillExpr"]),
     Module(name: "MillCatalog", uses: ["MillBase", "MillColumnar", "MillPlan"]),
     Module(name: "MillTemplate", uses: ["MillBase"], packages: [("Yams", "Yams")]),
+    Module(name: "MillStore", uses: ["MillBase", "MillIO", "MillState", "MillConnectorKit", "CChecksum"]),
     // L5
     Module(name: "MillBinder", uses: ["MillBase", "MillColumnar", "MillSQL", "MillExpr", "MillPlan", "MillCatalog"]),
     Module(name: "MillOptimizer", uses: ["MillBase", "MillColumnar", "MillExpr", "MillPlan"]),
-    Module(name: "MillDataflow", uses: ["MillBase", "MillColumnar", "MillIO", "MillExpr", "MillState", "MillPlan", "MillConnectorKit"]),
+    Module(name: "MillDataflow", uses: ["MillBase", "MillColumnar", "MillIO", "MillExpr", "MillState", "MillStore", "MillPlan", "MillConnectorKit"]),
     Module(name: "MillConnectors", uses: ["MillBase", "MillColumnar", "MillIO", "MillText", "MillLog", "MillKafkaWire", "MillConnectorKit", "CRdkafka"]),
     // L6
     Module(
         name: "MillEngine",
         uses: [
-            "MillBase", "MillColumnar", "MillIO", "MillSQL", "MillExpr", "MillState", "MillLog", "MillConnectorKit", "MillPlan", "MillCatalog",
+            "MillBase", "MillColumnar", "MillIO", "MillSQL", "MillExpr", "MillState", "MillStore", "MillLog", "MillConnectorKit", "MillPlan", "MillCatalog",
             "MillBinder", "MillOptimizer", "MillDataflow", "MillText", "MillConnectors",
         ]),
     // L7
@@ -63,7 +64,7 @@ let modules: [Module] = [
             "MillBase", "MillColumnar", "MillIO", "MillText", "MillPgWire", "MillKafkaWire", "MillLog", "MillConnectorKit", "MillConnectors", "MillPlan",
             "MillDataflow", "MillEngine", "CJSONDecode", "CRdkafka",
         ]),
-    Module(name: "MillTestKit", uses: ["MillBase", "MillColumnar", "MillIO", "MillSQL", "MillExpr", "MillState", "MillPlan", "MillDataflow"], tests: false),
+    Module(name: "MillTestKit", uses: ["MillBase", "MillColumnar", "MillIO", "MillSQL", "MillExpr", "MillState", "MillStore", "MillPlan", "MillDataflow"], tests: false),
 ]
 
 /// Tests may use MillTestKit and everything their module uses; a few need more.

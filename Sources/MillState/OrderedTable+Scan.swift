@@ -3,13 +3,13 @@ import MillColumnar
 /// Reading in key order.
 extension OrderedTable {
     /// A key and its payload, valid until the next mutation.
-    package typealias Entry = (key: UnsafeRawBufferPointer, payload: UnsafeMutableRawPointer)
+    package typealias Entry = (key: UnsafeRawBufferPointer, payload: UnsafeRawPointer)
 
     /// Calls `body` for the keys from `from` (nil: the first) up to but not including `to` (nil: the end), in ascending or
-    /// descending order, until it returns false. The body may write payloads but not change the table.
+    /// descending order, until it returns false. The body must not change the table.
     package func scan(
         from: UnsafeRawBufferPointer? = nil, to: UnsafeRawBufferPointer? = nil, descending: Bool = false,
-        _ body: (_ key: UnsafeRawBufferPointer, _ payload: UnsafeMutableRawPointer) -> Bool
+        _ body: (_ key: UnsafeRawBufferPointer, _ payload: UnsafeRawPointer) -> Bool
     ) {
         if descending { scanDown(from, to, body) } else { scanUp(from, to, body) }
     }
@@ -17,7 +17,7 @@ extension OrderedTable {
     /// Calls `body` for the keys that start with `prefix`, until it returns false.
     package func scan(
         prefix: UnsafeRawBufferPointer, descending: Bool = false,
-        _ body: (_ key: UnsafeRawBufferPointer, _ payload: UnsafeMutableRawPointer) -> Bool
+        _ body: (_ key: UnsafeRawBufferPointer, _ payload: UnsafeRawPointer) -> Bool
     ) {
         if !descending {
             // One comparison a key instead of a second bound: most scans end after a few.
@@ -51,7 +51,7 @@ extension OrderedTable {
     }
 
     private func scanUp(
-        _ from: UnsafeRawBufferPointer?, _ to: UnsafeRawBufferPointer?, _ body: (UnsafeRawBufferPointer, UnsafeMutableRawPointer) -> Bool
+        _ from: UnsafeRawBufferPointer?, _ to: UnsafeRawBufferPointer?, _ body: (UnsafeRawBufferPointer, UnsafeRawPointer) -> Bool
     ) {
         let from = from ?? UnsafeRawBufferPointer(start: nil, count: 0)
         var page = leaf(from)
@@ -69,7 +69,7 @@ extension OrderedTable {
     }
 
     private func scanDown(
-        _ from: UnsafeRawBufferPointer?, _ to: UnsafeRawBufferPointer?, _ body: (UnsafeRawBufferPointer, UnsafeMutableRawPointer) -> Bool
+        _ from: UnsafeRawBufferPointer?, _ to: UnsafeRawBufferPointer?, _ body: (UnsafeRawBufferPointer, UnsafeRawPointer) -> Bool
     ) {
         var page = to.map { leaf($0) } ?? lastLeaf()
         var index = (to.map { page.lowerBound($0).index } ?? page.count) - 1

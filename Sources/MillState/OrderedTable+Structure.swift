@@ -5,6 +5,7 @@ extension OrderedTable {
     /// Inserts into the page at `depth` of the path, splitting upwards as needed; returns the new entry's payload.
     func insert(_ key: UnsafeRawBufferPointer, at index: Int, depth: Int) -> UnsafeMutableRawPointer {
         let number = path.steps[depth].page
+        prepareToWrite(number)
         let page = page(number)
         let needed = page.recordBytes(keyCount: key.count) + OrderedPage.slotBytes
         if page.contiguousRoom < needed {
@@ -83,17 +84,27 @@ extension OrderedTable {
     private func link(_ right: OrderedPage, _ rightNumber: UInt32, after left: OrderedPage, _ leftNumber: UInt32) {
         right.previous = leftNumber
         right.next = left.next
-        if left.next != OrderedPage.noPage { page(left.next).previous = rightNumber }
+        if left.next != OrderedPage.noPage {
+            prepareToWrite(left.next)
+            page(left.next).previous = rightNumber
+        }
         left.next = rightNumber
     }
 
     private func unlink(_ page: OrderedPage) {
-        if page.previous != OrderedPage.noPage { self.page(page.previous).next = page.next }
-        if page.next != OrderedPage.noPage { self.page(page.next).previous = page.previous }
+        if page.previous != OrderedPage.noPage {
+            prepareToWrite(page.previous)
+            self.page(page.previous).next = page.next
+        }
+        if page.next != OrderedPage.noPage {
+            prepareToWrite(page.next)
+            self.page(page.next).previous = page.previous
+        }
     }
 
     /// Removes entries of the leaf at the end of the path and repairs the tree above.
     func removeEntries(_ range: Range<Int>) {
+        prepareToWrite(path.steps[path.count - 1].page)
         let leaf = page(path.steps[path.count - 1].page)
         for index in range { freeLongKey(leaf, index) }
         leaf.remove(range)
@@ -114,29 +125,36 @@ extension OrderedTable {
         if page.count == 0 {
             unlink(page)
             freePage(number)
-            removeChild(parent, index)
+            removeChild(path.steps[depth - 1].page, index)
             shrink(depth: depth - 1)
         } else if page.usedBytes < (pageBytes - OrderedPage.headerBytes) / 4 {
-            let isMerged = index + 1 < parent.count && merge(parent, index) || index > 0 && merge(parent, index - 1)
+            let parentNumber = path.steps[depth - 1].page
+            let isMerged = index + 1 < parent.count && merge(parentNumber, index) || index > 0 && merge(parentNumber, index - 1)
             if isMerged { shrink(depth: depth - 1) }
         }
     }
 
-    private func removeChild(_ parent: OrderedPage, _ index: Int) {
+    private func removeChild(_ parentNumber: UInt32, _ index: Int) {
+        prepareToWrite(parentNumber)
+        let parent = page(parentNumber)
         freeLongKey(parent, index)
         parent.remove(index..<index + 1)
         if index == 0 && parent.count > 0 { forgetFirstKey(parent) }
     }
 
     /// Moves the entries of the child after `index` into the child at `index` if both fit three quarters of a page.
-    private func merge(_ parent: OrderedPage, _ index: Int) -> Bool {
-        let left = page(parent.child(index))
+    private func merge(_ parentNumber: UInt32, _ index: Int) -> Bool {
+        let parent = page(parentNumber)
+        let leftNumber = parent.child(index)
+        let left = page(leftNumber)
         let rightNumber = parent.child(index + 1)
         let right = page(rightNumber)
         let separator = parent.key(index + 1)
         // An inner page's first entry gets back the key by which it was reached.
         let extra = left.isLeaf ? 0 : left.recordBytes(keyCount: separator.count)
         guard left.usedBytes + right.usedBytes + extra <= (pageBytes - OrderedPage.headerBytes) / 4 * 3 else { return false }
+        prepareToWrite(leftNumber)
+        prepareToWrite(rightNumber)
         rebuild(left, 0..<left.count)
         if left.isLeaf {
             left.append(right, 0..<right.count)
@@ -145,7 +163,7 @@ extension OrderedTable {
         }
         unlink(right)
         freePage(rightNumber)
-        removeChild(parent, index + 1)
+        removeChild(parentNumber, index + 1)
         return true
     }
 
@@ -154,6 +172,7 @@ extension OrderedTable {
             let old = root
             if page(old).count == 1 {
                 root = page(old).child(0)
+                prepareToWrite(old)
                 freeLongKey(page(old), 0)
                 freePage(old)
             } else {

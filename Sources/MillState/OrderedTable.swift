@@ -1,4 +1,4 @@
-import MillColumnar
+package import MillColumnar
 
 /// The ordered access path of a state table: a B+tree from byte keys to payloads of a fixed size, in memory.
 ///
@@ -40,14 +40,23 @@ package final class OrderedTable {
     let scratch: OrderedPage
     /// The way down to the last position sought with `descend`.
     var path = Path()
+    let watch: UnsafeMutablePointer<PageWatch>
+    /// Where in the payload strings lie whose bytes belong to the owner, long ones in a heap of its own.
+    let payloadStrings: [Int]
+    /// Long strings in payloads that came back from a checkpoint.
+    package internal(set) var restoredStrings: StringHeap?
 
     /// Inner pages' payload: a page number.
     static let childBytes = 8
     static let depthMax = 24
 
-    package init(payloadBytes: Int, pageBytes: Int = 16 << 10) {
+    /// - Parameter payloadStrings: offsets of `StringView`s in the payload whose long strings the owner keeps.
+    package init(payloadBytes: Int, pageBytes: Int = 16 << 10, payloadStrings: [Int] = []) {
         precondition(pageBytes >= 1024 && pageBytes <= 32 << 10 && pageBytes & (pageBytes - 1) == 0, "a page is 1 KiB to 32 KiB")
         self.pageBytes = pageBytes
+        self.payloadStrings = payloadStrings
+        watch = .allocate(capacity: 1)
+        watch.initialize(to: PageWatch())
         self.payloadBytes = (payloadBytes + 7) & ~7
         precondition(payloadBytes >= 0 && self.payloadBytes <= pageBytes / 16, "a payload takes a sixteenth of a page at most")
         pages = .allocate(capacity: pagesCapacity)
@@ -60,6 +69,8 @@ package final class OrderedTable {
         for number in 0..<pagesUsed {
             if let base = pages[number] { freeLongKeys(OrderedPage(base)) }
         }
+        watch.deinitialize(count: 1)
+        watch.deallocate()
         pages.deallocate()
         scratch.base.deallocate()
         path.steps.deallocate()
@@ -74,17 +85,18 @@ package final class OrderedTable {
     // MARK: One key
 
     /// The payload of a key, or nil. Valid until the next mutation.
-    package func find(_ key: UnsafeRawBufferPointer) -> UnsafeMutableRawPointer? {
+    package func find(_ key: UnsafeRawBufferPointer) -> UnsafeRawPointer? {
         var page = page(root)
         while !page.isLeaf { page = self.page(page.child(page.childIndex(key))) }
         let found = page.lowerBound(key)
-        return found.isEqual ? page.payload(found.index) : nil
+        return found.isEqual ? UnsafeRawPointer(page.payload(found.index)) : nil
     }
 
-    /// The payload of a key, which is inserted with a payload of zeros if it is not there. Valid until the next mutation.
+    /// The payload of a key for changing, which is inserted with a payload of zeros if it is not there. Valid until the next mutation.
     package func findOrInsert(_ key: UnsafeRawBufferPointer) -> (payload: UnsafeMutableRawPointer, inserted: Bool) {
         precondition(key.count <= Int(UInt32.max), "a key is shorter than 4 GiB")
         let leaf = descend(key)
+        prepareToWrite(path.steps[path.count - 1].page)
         let found = leaf.lowerBound(key)
         if found.isEqual { return (leaf.payload(found.index), false) }
         count += 1
@@ -136,6 +148,7 @@ package final class OrderedTable {
 
     /// Removes everything and gives the memory back.
     package func removeAll() {
+        watch.pointee.settleAll()
         for number in 0..<pagesUsed {
             if let base = pages[number] { freeLongKeys(OrderedPage(base)) }
         }
@@ -150,6 +163,16 @@ package final class OrderedTable {
 
     @inline(__always) func page(_ number: UInt32) -> OrderedPage { OrderedPage(pages[Int(number)].unsafelyUnwrapped) }
 
+    /// Must be called before a page changes, at least once between two seals. Its memory stays where it is.
+    @inline(__always) func prepareToWrite(_ number: UInt32) {
+        guard watch.pointee.isOn, !watch.pointee.isReady(Int(number)) else { return }
+        watch.pointee.settle(Int(number))
+        watch.pointee.list(Int(number))
+    }
+
+    /// Called before memory changes that payloads point at: who needs the present bytes has them afterwards.
+    package func settle() { watch.pointee.settleAll() }
+
     func makePage(level: Int) -> UInt32 {
         let number: UInt32
         if let free = freePages.popLast() {
@@ -158,14 +181,27 @@ package final class OrderedTable {
             if pagesUsed == pagesCapacity { growPageTable() }
             number = UInt32(pagesUsed)
             pagesUsed += 1
+            if watch.pointee.isOn { watch.pointee.reserve(pagesUsed) }
         }
-        let base = arena.take()
-        pages[Int(number)] = base
+        prepareToWrite(number)
+        let base = givePage(number)
         OrderedPage(base).format(level: level, payloadBytes: level == 0 ? payloadBytes : Self.childBytes, pageBytes: pageBytes)
         return number
     }
 
+    /// Memory of undefined content for a page that has none.
+    func givePage(_ number: UInt32) -> UnsafeMutableRawPointer {
+        let base = arena.take()
+        pages[Int(number)] = base
+        return base
+    }
+
+    func growPageTable(toHold count: Int) {
+        while pagesCapacity < count { growPageTable() }
+    }
+
     func freePage(_ number: UInt32) {
+        prepareToWrite(number)
         if let base = pages[Int(number)] { arena.giveBack(base) }
         pages[Int(number)] = nil
         freePages.append(number)
@@ -179,7 +215,7 @@ package final class OrderedTable {
         pagesCapacity *= 2
     }
 
-    private func freeLongKeys(_ page: OrderedPage) {
+    func freeLongKeys(_ page: OrderedPage) {
         for index in 0..<page.count { freeLongKey(page, index) }
     }
 

@@ -63,8 +63,7 @@ extension StateTable {
     }
 
     @inline(__always) private func addWeight(_ weight: Int64, to row: RowNumber, _ emptied: inout [RowNumber]) {
-        prepareToWrite(row)
-        let place = payload(row).assumingMemoryBound(to: Int64.self)
+        let place = writablePayload(row).assumingMemoryBound(to: Int64.self)
         place.pointee &+= weight
         if place.pointee == 0 { emptied.append(row) }
     }
@@ -85,7 +84,7 @@ extension StateTable {
             {
                 // The next one of this key sees that the place is taken.
                 clear(row)
-                payload(row).storeBytes(of: weight, as: Int64.self)
+                preparedPayload(row).storeBytes(of: weight, as: Int64.self)
                 taking.rows[taking.count] = UInt32(truncatingIfNeeded: index)
                 taking.count &+= 1
             } else {

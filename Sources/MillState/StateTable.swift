@@ -21,16 +21,18 @@ package final class StateTable {
     package private(set) var heap = StringHeap()
     private var heapLiveBytes = 0
 
-    private var pages: [StatePage] = []
+    private(set) var pages: [StatePage] = []
     private var slab: PageSlab?
-    /// For each page whether a snapshot may hold it; not kept before the first snapshot.
-    private var shared: [Bool] = []
+    let watch: UnsafeMutablePointer<PageWatch>
+    /// Where in the payload strings lie whose bytes belong to the operator, long ones in a heap of its own.
+    let payloadStrings: [Int]
     @usableFromInline let rowShift: Int
     @usableFromInline let slotMask: Int
     @usableFromInline let store: UnsafeMutablePointer<RowStore>
 
     var directory = Directory()
     private let keepsDirectory: Bool
+    private var changedRowsCapacity = 0
     /// For each column whether a row has ever been NULL in it.
     var hasNulls: [Bool]
     /// Where the rows of the batch in work lie.
@@ -45,7 +47,9 @@ package final class StateTable {
         var used = 0
         var live = 0
         var freeHead: UInt32 = 0
-        var isShared = false
+        /// A bit for each row: changed since the last seal. Only while changes are tracked.
+        var changedRows: UnsafeMutablePointer<UInt64>
+        var isTracking = false
     }
 
     /// Pages of a table before it takes memory by the slab.
@@ -54,20 +58,29 @@ package final class StateTable {
     /// - Parameters:
     ///   - payloadBytes: room for the operator in every row, zero in a new row; at least 4.
     ///   - indexed: false for rows that are only reached by links from elsewhere.
-    package init(columns: [SQLType], payloadBytes: Int, equality: RowEquality = .values, indexed: Bool = true) {
+    ///   - payloadStrings: offsets of `StringView`s in the payload whose long strings the operator keeps.
+    package init(
+        columns: [SQLType], payloadBytes: Int, equality: RowEquality = .values, indexed: Bool = true, payloadStrings: [Int] = []
+    ) {
         self.equality = equality
+        self.payloadStrings = payloadStrings
         layout = RowLayout(columns: columns, payloadBytes: max(payloadBytes, 8))
         let perPage = max(1, StatePage.bytes / layout.stride)
         rowShift = Int.bitWidth - 1 - perPage.leadingZeroBitCount
         slotMask = (1 << rowShift) - 1
         store = .allocate(capacity: 1)
-        store.initialize(to: RowStore(bases: .allocate(capacity: 16)))
+        store.initialize(to: RowStore(bases: .allocate(capacity: 16), changedRows: .allocate(capacity: 0)))
+        watch = .allocate(capacity: 1)
+        watch.initialize(to: PageWatch())
         keepsDirectory = indexed
         hasNulls = Array(repeating: false, count: columns.count)
     }
 
     deinit {
+        watch.deinitialize(count: 1)
+        watch.deallocate()
         store.pointee.bases.deallocate()
+        store.pointee.changedRows.deallocate()
         store.deallocate()
         directory.free()
         places.deallocate()
@@ -79,11 +92,15 @@ package final class StateTable {
     /// Live rows.
     package var count: Int { store.pointee.live }
 
-    @inlinable @inline(__always) package func row(_ number: RowNumber) -> UnsafeMutableRawPointer {
+    @usableFromInline @inline(__always) func row(_ number: RowNumber) -> UnsafeMutableRawPointer {
         store.pointee.bases[Int(number) &>> rowShift] + (Int(number) & slotMask) &* layout.stride
     }
 
-    @inlinable @inline(__always) package func payload(_ number: RowNumber) -> UnsafeMutableRawPointer {
+    /// The operator's part of a row, for reading.
+    @inlinable @inline(__always) package func payload(_ number: RowNumber) -> UnsafeRawPointer { UnsafeRawPointer(preparedPayload(number)) }
+
+    /// The same for changing, of a row for which `prepareToWrite` was called in this epoch, or that came in it.
+    @inlinable @inline(__always) package func preparedPayload(_ number: RowNumber) -> UnsafeMutableRawPointer {
         row(number) + layout.payloadOffset
     }
 
@@ -130,7 +147,8 @@ package final class StateTable {
         let page = newPage((slotMask + 1) * layout.stride)
         store.pointee.bases[pages.count] = page.memory
         pages.append(page)
-        if store.pointee.isShared { shared.append(false) }
+        if watch.pointee.isOn { watch.pointee.reserve(pages.count) }
+        if store.pointee.isTracking { reserveChangedRows() }
     }
 
     private func newPage(_ byteCount: Int) -> StatePage {
@@ -140,19 +158,73 @@ package final class StateTable {
         return slab.flatMap { StatePage(of: $0, byteCount: byteCount) } ?? StatePage(byteCount: byteCount)
     }
 
-    /// Must be called before a row that may be shared with a snapshot is changed. Pointers to rows of its page are void after.
+    /// Must be called before a row is changed, at least once in an epoch. Of a table of which snapshots are taken, pointers to rows
+    /// of the page are void after; otherwise memory does not move.
     @inline(__always) package func prepareToWrite(_ number: RowNumber) {
-        if store.pointee.isShared { unshare(Int(number) >> rowShift) }
+        if watch.pointee.isOn { noteWrite(number) }
     }
 
-    private func unshare(_ page: Int) {
-        guard shared[page] else { return }
-        shared[page] = false
+    private func noteWrite(_ number: RowNumber) {
+        let page = Int(number) >> rowShift
+        if !watch.pointee.isReady(page) {
+            detach(page)
+            watch.pointee.list(page)
+        }
+        if store.pointee.isTracking { store.pointee.changedRows[Int(number) >> 6] |= 1 << UInt64(number & 63) }
+    }
+
+    /// Lets go of a page's present bytes: who needs them has them afterwards.
+    private func detach(_ page: Int) {
+        watch.pointee.settle(page)
+        guard watch.pointee.flags[page] & PageWatch.shared != 0 else { return }
+        watch.pointee.unshare(page)
         if !isKnownUniquelyReferenced(&pages[page]) {
             pages[page] = StatePage(copying: pages[page])
             store.pointee.bases[page] = pages[page].memory
         }
     }
+
+    /// The operator's part of a row, for changing.
+    @inline(__always) package func writablePayload(_ number: RowNumber) -> UnsafeMutableRawPointer {
+        prepareToWrite(number)
+        return preparedPayload(number)
+    }
+
+    // MARK: For checkpoints (`StateTable+Durable.swift`)
+
+    func startTracking() {
+        watch.pointee.reserve(pages.count)
+        watch.pointee.track()
+        store.pointee.isTracking = true
+        reserveChangedRows()
+    }
+
+    /// Called before memory changes that rows point at: who needs the present bytes has them afterwards. The rows stay what they are.
+    package func settle() { watch.pointee.settleAll() }
+
+    private func reserveChangedRows() {
+        let words = (pages.count << rowShift + 63) / 64
+        guard words > changedRowsCapacity else { return }
+        let capacity = max(words, 2 * changedRowsCapacity)
+        let larger = UnsafeMutablePointer<UInt64>.allocate(capacity: capacity)
+        larger.initialize(repeating: 0, count: capacity)
+        larger.update(from: store.pointee.changedRows, count: changedRowsCapacity)
+        store.pointee.changedRows.deallocate()
+        store.pointee.changedRows = larger
+        changedRowsCapacity = capacity
+    }
+
+    /// Empty pages for rows that are to be given back, all of them free for now.
+    func restorePages(used: Int, count: Int, freeHead: UInt32) {
+        while pages.count << rowShift < used { addPage() }
+        store.pointee.used = used
+        store.pointee.live = count
+        store.pointee.freeHead = freeHead
+    }
+
+    func setHeapBytes(_ bytes: Int) { heapLiveBytes = bytes }
+    func noteNulls(_ index: Int) { hasNulls[index] = true }
+    var isIndexed: Bool { keepsDirectory }
 
     // MARK: Finding and inserting
 
@@ -400,8 +472,9 @@ package final class StateTable {
     package func compactHeapIfWorthwhile() {
         guard layout.hasStrings, heap.byteCount > 1 << 20, heap.byteCount > 2 * heapLiveBytes + (1 << 20) else { return }
         let fresh = StringHeap(firstChunkBytes: 1 << 20)
+        // The rows stay what they are; only the memory of their strings is another.
+        for page in pages.indices where watch.pointee.isOn { detach(page) }
         forEachRow { number in
-            prepareToWrite(number)
             let row = row(number)
             for (index, column) in layout.columns.enumerated() where column.physical == .string {
                 let slot = (row + layout.offsets[index]).assumingMemoryBound(to: StringView.self)
@@ -475,8 +548,7 @@ package final class StateTable {
 
     /// An immutable image of all rows as of now, for readers on other threads.
     package func snapshot() -> TableSnapshot {
-        shared = Array(repeating: true, count: pages.count)
-        store.pointee.isShared = true
+        watch.pointee.share(pages.count)
         return TableSnapshot(layout: layout, pages: pages, rowsPerPage: slotMask + 1, rowsUsed: store.pointee.used, count: count, heap: heap)
     }
 }

@@ -17,6 +17,7 @@ import Testing
         let schema = [Field("v", .numeric)]
         let call = AggregateCall(function, argument: .column(0, .numeric), distinct: distinct, type: .numeric)
         let operation = try HashAggregateOperator(keys: [], calls: [call], input: schema, isAppendOnly: false, ownsGlobalGroup: true)
+        operation.begin()
         var texts: [String] = []
         for epoch in epochs {
             let changes = epoch.map { (row: [Scalar.decimal($0.0)], weight: $0.1) }

@@ -97,6 +97,7 @@ import Testing
         let operation = try HashAggregateOperator(
             keys: [], calls: [.init(.singleValue, argument: .column(0, .int32), type: .int32)], input: schema, isAppendOnly: false,
             ownsGlobalGroup: true)
+        operation.begin()
         #expect(DeltaBatch.counts(epoch(operation, [])) == [[.null]: 1])
         _ = epoch(operation, [rows([([.int(1)], 1), ([.int(2)], 1)], schema)])
         #expect(errors.entries.values.reduce(0, +) == 1)

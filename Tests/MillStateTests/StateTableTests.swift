@@ -78,7 +78,7 @@ import Testing
             guard let number = numbers.removeValue(forKey: key) else { return }
             // Operators write payloads; a freed row must come back zero.
             table.prepareToWrite(number)
-            table.payload(number).storeBytes(of: .max, toByteOffset: 8, as: UInt64.self)
+            table.writablePayload(number).storeBytes(of: .max, toByteOffset: 8, as: UInt64.self)
             table.remove(number)
         }
 
@@ -184,7 +184,7 @@ import Testing
                 for (index, row) in rows.enumerated() {
                     model.numbers[row.map { ReferenceValue($0) }] = found[index]
                     model.table.prepareToWrite(found[index])
-                    model.table.payload(found[index]).storeBytes(of: 1, as: Int64.self)
+                    model.table.writablePayload(found[index]).storeBytes(of: 1, as: Int64.self)
                 }
                 for key in model.keys where random.oneIn(3) { model.remove(key) }
                 if round % 3 == 0 { held.append((model.table.snapshot(), Set(model.numbers.keys))) }

@@ -1,4 +1,5 @@
 #pragma once
+#include <sched.h>
 #include <stddef.h>
 
 /// Asks for the cache line at `address`, which is about to be read or written. Any address is allowed.
@@ -10,3 +11,6 @@ void *mill_large_allocate(size_t size);
 
 /// Gives back what `mill_large_allocate` gave for the same size.
 void mill_large_free(void *memory, size_t size);
+
+/// Lets another thread run, for who waits for a few instructions of it.
+static inline void mill_yield(void) { sched_yield(); }

@@ -1,5 +1,6 @@
 package import MillBase
 package import MillColumnar
+package import MillState
 
 /// Running code of one plan node on one worker: deltas in, deltas out.
 ///
@@ -15,6 +16,12 @@ package protocol Operator: AnyObject {
     func push(_ batch: DeltaBatch, input: Int, errors: OperatorErrors)
     func next(errors: OperatorErrors) -> DeltaBatch?
     func closeEpoch(errors: OperatorErrors)
+    /// Called once before the first epoch of a job that has no state from before.
+    func begin()
+    /// Everything that must outlive the process, always in the same order; a checkpoint knows a table by its place here.
+    var tables: [any DurableTable] { get }
+    /// Called in place of `begin` when all tables have come back from a checkpoint.
+    func finishRestore()
     /// Bytes of state, for SHOW JOBS and the memory budget.
     var stateByteCount: Int { get }
     /// What is broken in its state between two epochs, for tests and simulation; empty when all is well.
@@ -23,6 +30,9 @@ package protocol Operator: AnyObject {
 
 extension Operator {
     package func closeEpoch(errors: OperatorErrors) {}
+    package func begin() {}
+    package var tables: [any DurableTable] { [] }
+    package func finishRestore() {}
     package var stateByteCount: Int { 0 }
     package func checkInvariants() -> [String] { [] }
 }

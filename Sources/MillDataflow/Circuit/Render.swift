@@ -2,6 +2,7 @@ package import MillBase
 import MillColumnar
 import MillExpr
 package import MillPlan
+import MillState
 
 /// Stream plan -> circuit: one operator per plan node on every worker, connected as the plan says.
 ///
@@ -46,6 +47,16 @@ package struct RenderedJob {
         for (number, planned) in job.plan.nodes.enumerated() {
             for (input, source) in planned.inputs.enumerated() { nodes[source.number].connect(to: nodes[number], input: input) }
         }
+        for (number, node) in nodes.enumerated() { try Self.prepare(node.operation, NodeIndex(number), job, on: inputs.here) }
+    }
+
+    /// Gives an operator its state from before, or lets it begin without.
+    private static func prepare(_ operation: any Operator, _ node: NodeIndex, _ job: JobPlan, on worker: WorkerIndex) throws(SQLError) {
+        let tables = operation.tables
+        guard let state = job.state else { return operation.begin() }
+        let isRestored = try state.restore(tables, of: node, on: worker)
+        for table in tables { table.track() }
+        if isRestored { operation.finishRestore() } else { operation.begin() }
     }
 
     private static func operation(_ index: NodeIndex, _ job: JobPlan, _ inputs: any RenderInputs) throws(SQLError) -> any Operator {

@@ -53,6 +53,8 @@ package final class MaterializeOperator: Operator {
         table.compactHeapIfWorthwhile()
     }
 
+    package var tables: [any DurableTable] { [table] }
+
     package var stateByteCount: Int { table.byteCount }
 
     package func checkInvariants() -> [String] {

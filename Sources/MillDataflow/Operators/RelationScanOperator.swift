@@ -28,6 +28,9 @@ package final class RelationScanOperator: Operator {
         position = 0
     }
 
+    /// Only a job that has taken everything over is stored.
+    package func finishRestore() { position = nil }
+
     package var isCaughtUp: Bool { position == nil }
 
     package func push(_ batch: DeltaBatch, input: Int, errors: OperatorErrors) {

@@ -11,6 +11,8 @@ package final class ValuesOperator: Operator {
         self.schema = schema
     }
 
+    package func finishRestore() { rows = [] }
+
     package func push(_ batch: DeltaBatch, input: Int, errors: OperatorErrors) {
         preconditionFailure("literal rows have no input")
     }

@@ -1,5 +1,6 @@
-import MillColumnar
 import MillBase
+import MillColumnar
+import MillState
 
 /// The running state of one aggregate call inside a group's row: where it lies, how rows change it, what it gives.
 ///
@@ -26,6 +27,12 @@ protocol Accumulator: AnyObject {
     /// One output value per payload; `errors` receives the index and error of those that cannot be expressed.
     func output(_ payloads: [UnsafeMutableRawPointer], offset: Int, errors: inout [(Int, SQLError)]) -> Column
     var outsideByteCount: Int { get }
+    /// Where in its place in a group a string lies; nil when none does.
+    var stringOffset: Int? { get }
+    /// What it keeps outside the groups.
+    var tables: [any DurableTable] { get }
+    /// Groups and tables have come back from a checkpoint; `strings` holds the long strings of the groups.
+    func finishRestore(_ strings: StringHeap)
 }
 
 extension Accumulator {
@@ -35,6 +42,9 @@ extension Accumulator {
     var wantsCompaction: Bool { false }
     func compact(_ states: [UnsafeMutableRawPointer]) {}
     var outsideByteCount: Int { 0 }
+    var stringOffset: Int? { nil }
+    var tables: [any DurableTable] { [] }
+    func finishRestore(_ strings: StringHeap) {}
 }
 
 /// An accumulator whose groups can become one: of sessions that a late row joins. Input that takes rows back has no use for it, for a

@@ -1,5 +1,6 @@
 import MillBase
 import MillColumnar
+import MillState
 
 /// sum and avg over numeric, exact: any order of rows and any retraction gives the batch answer, with its digits after the point.
 ///
@@ -19,9 +20,10 @@ final class DecimalSumAccumulator: MergeableAccumulator {
     let byteCount = 80
     private let result: SumResult
     /// By group, the sums of weights by scale.
-    private var scaleCounts: [UInt32: ScaleCounts] = [:]
+    private let scaleCounts = OrderedTable(payloadBytes: scalesMax * 8)
 
-    private typealias ScaleCounts = [Int64]
+    /// Scales go from 0 to 38.
+    private static let scalesMax = 39
 
     private static let countWord = 5
     private static let specialsWord = 6
@@ -31,7 +33,9 @@ final class DecimalSumAccumulator: MergeableAccumulator {
 
     init(_ result: SumResult) { self.result = result }
 
-    var outsideByteCount: Int { scaleCounts.count * (39 * 8 + 48) }
+    var outsideByteCount: Int { scaleCounts.byteCount }
+
+    var tables: [any DurableTable] { [scaleCounts] }
 
     func update(_ groups: GroupRows, values: Column?, weights: UnsafePointer<Int64>?) {
         guard let values else { return }
@@ -92,8 +96,8 @@ final class DecimalSumAccumulator: MergeableAccumulator {
 
     /// How many finite values a group has of each scale.
     private func scales(_ group: GroupState) -> [(scale: Int, count: Int64)] {
-        if group.state.load(fromByteOffset: Self.mixedOffset, as: Int16.self) != 0, let counts = scaleCounts[group.number] {
-            return counts.enumerated().map { ($0.offset, $0.element) }
+        if group.state.load(fromByteOffset: Self.mixedOffset, as: Int16.self) != 0, let counts = counts(of: group.number) {
+            return (0..<Self.scalesMax).map { ($0, counts[$0]) }
         }
         let scale = group.state.load(fromByteOffset: Self.scaleOffset, as: Int16.self)
         return [(Int(scale), Self.finiteCount(group.state.assumingMemoryBound(to: UInt64.self)))]
@@ -130,33 +134,43 @@ final class DecimalSumAccumulator: MergeableAccumulator {
                 place.storeBytes(of: Int16(scale), toByteOffset: Self.scaleOffset, as: Int16.self)
                 return
             }
-            var counts = ScaleCounts(repeating: 0, count: 39)
-            counts[Int(place.load(fromByteOffset: Self.scaleOffset, as: Int16.self))] = finite
-            scaleCounts[group] = counts
+            writableCounts(of: group)[Int(place.load(fromByteOffset: Self.scaleOffset, as: Int16.self))] = finite
             place.storeBytes(of: 1, toByteOffset: Self.mixedOffset, as: Int16.self)
         }
-        scaleCounts[group]?[scale] &+= weight
+        writableCounts(of: group)[scale] &+= weight
     }
+
+    private func counts(of group: UInt32) -> UnsafePointer<Int64>? {
+        withUnsafeBytes(of: group.bigEndian) { scaleCounts.find($0) }?.assumingMemoryBound(to: Int64.self)
+    }
+
+    private func writableCounts(of group: UInt32) -> UnsafeMutablePointer<Int64> {
+        withUnsafeBytes(of: group.bigEndian) { scaleCounts.findOrInsert($0) }.payload.assumingMemoryBound(to: Int64.self)
+    }
+
+    private func removeCounts(of group: UInt32) { _ = withUnsafeBytes(of: group.bigEndian) { scaleCounts.remove($0) } }
 
     private static func finiteCount(_ state: UnsafePointer<UInt64>) -> Int64 {
         Int64(bitPattern: state[countWord] &- state[specialsWord] &- state[specialsWord + 1] &- state[specialsWord + 2])
     }
 
     func refresh(_ groups: GroupRows) {
-        guard !scaleCounts.isEmpty else { return }
+        guard scaleCounts.count > 0 else { return }
         for index in 0..<groups.count {
             let state = groups.payloads[index] + groups.offset
-            guard state.load(fromByteOffset: Self.mixedOffset, as: Int16.self) != 0, let counts = scaleCounts[groups.numbers[index]] else { continue }
-            let scale = counts.lastIndex { $0 != 0 } ?? 0
+            guard state.load(fromByteOffset: Self.mixedOffset, as: Int16.self) != 0, let counts = counts(of: groups.numbers[index]) else { continue }
+            let scale = (0..<Self.scalesMax).last { counts[$0] != 0 } ?? 0
             state.storeBytes(of: Int16(scale), toByteOffset: Self.scaleOffset, as: Int16.self)
-            if counts.firstIndex(where: { $0 != 0 }) ?? 0 == scale {
-                scaleCounts[groups.numbers[index]] = nil
+            if (0..<Self.scalesMax).first(where: { counts[$0] != 0 }) ?? 0 == scale {
+                removeCounts(of: groups.numbers[index])
                 state.storeBytes(of: 0, toByteOffset: Self.mixedOffset, as: Int16.self)
             }
         }
     }
 
-    func release(_ group: UInt32, _ state: UnsafeMutableRawPointer) { scaleCounts[group] = nil }
+    func release(_ group: UInt32, _ state: UnsafeMutableRawPointer) {
+        if state.load(fromByteOffset: Self.mixedOffset, as: Int16.self) != 0 { removeCounts(of: group) }
+    }
 
     // MARK: Output
 

@@ -8,7 +8,7 @@ import MillState
 /// For a call a value counts once while the weights of its rows in the group sum to more than 0. State: (group's row number, value)
 /// -> a sum of weights for each call.
 final class DistinctFilter {
-    private let table: StateTable
+    let table: StateTable
     private let callCount: Int
     private var emptied: [RowNumber] = []
     private let rows = UnsafeMutablePointer<RowNumber>.allocate(capacity: Limits.batchRowsMax)
@@ -44,7 +44,7 @@ final class DistinctFilter {
 
     private func count(_ values: Column, _ weights: UnsafeMutablePointer<Int64>, _ call: Int, _ rowCount: Int) {
         for index in 0..<rowCount {
-            let sum = table.payload(rows[index]).assumingMemoryBound(to: Int64.self) + call
+            let sum = table.writablePayload(rows[index]).assumingMemoryBound(to: Int64.self) + call
             let before = sum.pointee
             let after = before &+ (values.isNull(index) ? 0 : weights[index])
             sum.pointee = after

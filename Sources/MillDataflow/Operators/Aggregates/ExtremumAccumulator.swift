@@ -16,6 +16,10 @@ final class AppendOnlyExtremumAccumulator: MergeableAccumulator {
 
     var outsideByteCount: Int { slot.heapByteCount }
 
+    var stringOffset: Int? { type.physical == .string ? 8 : nil }
+
+    func finishRestore(_ strings: StringHeap) { slot.keep([strings]) }
+
     func update(_ groups: GroupRows, values: Column?, weights: UnsafePointer<Int64>?) {
         guard let values else { return }
         switch type.physical {
@@ -114,9 +118,11 @@ final class AppendOnlyExtremumAccumulator: MergeableAccumulator {
 final class ValueSlot {
     let type: SQLType
     private var heap = StringHeap()
+    /// Where strings lie that came back from a checkpoint, until they move.
+    private var restored: [StringHeap] = []
     private var garbageBytes = 0
-    var heapByteCount: Int { heap.byteCount }
-    var wantsCompaction: Bool { garbageBytes > 1 << 20 && garbageBytes > heap.byteCount / 2 }
+    var heapByteCount: Int { heap.byteCount + restored.reduce(0) { $0 + $1.byteCount } }
+    var wantsCompaction: Bool { garbageBytes > 1 << 20 && garbageBytes > heapByteCount / 2 }
 
     init(_ type: SQLType) { self.type = type }
 
@@ -134,11 +140,17 @@ final class ValueSlot {
         if !view.isInline { garbageBytes += view.count }
     }
 
+    /// Strings that were stored before lie in other heaps.
+    func keep(_ heaps: [StringHeap]) {
+        if type.physical == .string { restored = heaps }
+    }
+
     /// Moves all strings to a new heap; `places` are all that hold one.
     func renewHeap(_ places: [UnsafeMutableRawPointer]) {
         let fresh = StringHeap(firstChunkBytes: 1 << 20)
         for place in places { place.storeBytes(of: fresh.view(copying: place.load(as: StringView.self)), as: StringView.self) }
         heap = fresh
+        restored = []
         garbageBytes = 0
     }
 
@@ -153,7 +165,7 @@ final class ValueSlot {
                 (result.data + index * stride).copyMemory(from: payload + valueAt, byteCount: stride)
             }
         }
-        if type.physical == .string { result.keep(heap) }
+        if type.physical == .string { for heap in restored + [heap] { result.keep(heap) } }
         return result
     }
 }

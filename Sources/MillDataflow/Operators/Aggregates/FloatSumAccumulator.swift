@@ -1,22 +1,33 @@
 import MillBase
 import MillColumnar
+import MillState
 
 /// sum and avg over floats, exact: any order of rows and any retraction gives the batch answer, rounded once.
 ///
-/// Payload: place of the exact sum in `pool` plus 1, present count, and after `refresh` the cached result.
+/// Payload: number of the exact sum in `sums` plus 1, present count, and after `refresh` the cached result.
 final class FloatSumAccumulator: MergeableAccumulator {
     let byteCount = 24
     private let type: SQLType
     private let isAverage: Bool
-    private var pool: [ExactFloatSum] = []
-    private var free: [Int] = []
+    /// Exact sums, which are too large for a group's payload.
+    private let sums = StateTable(columns: [], payloadBytes: MemoryLayout<ExactFloatSum>.stride, indexed: false)
 
     init(type: SQLType, isAverage: Bool) {
         self.type = type
         self.isAverage = isAverage
     }
 
-    var outsideByteCount: Int { pool.count * (ExactFloatSum.limbCount * 8 + 32) }
+    var outsideByteCount: Int { sums.byteCount }
+
+    var tables: [any DurableTable] { [sums] }
+
+    @inline(__always) private func writableSum(_ place: Int64) -> UnsafeMutablePointer<ExactFloatSum> {
+        sums.writablePayload(RowNumber(truncatingIfNeeded: place - 1)).assumingMemoryBound(to: ExactFloatSum.self)
+    }
+
+    @inline(__always) private func sum(_ place: Int64) -> UnsafePointer<ExactFloatSum> {
+        sums.payload(RowNumber(truncatingIfNeeded: place - 1)).assumingMemoryBound(to: ExactFloatSum.self)
+    }
 
     func update(_ groups: GroupRows, values: Column?, weights: UnsafePointer<Int64>?) {
         guard let values else { return }
@@ -26,18 +37,13 @@ final class FloatSumAccumulator: MergeableAccumulator {
             let state = groups.pointer(index, Int64.self)
             if state[0] == 0 { takePlace(state) }
             let value = isSingle ? Double(values.values(Float.self)[index]) : values.values(Double.self)[index]
-            pool[Int(state[0]) - 1].add(value, weight: weight)
+            writableSum(state[0]).pointee.add(value, weight: weight)
             state[1] &+= weight
         }
     }
 
     private func takePlace(_ state: UnsafeMutablePointer<Int64>) {
-        if let place = free.popLast() {
-            state[0] = Int64(place + 1)
-        } else {
-            pool.append(ExactFloatSum())
-            state[0] = Int64(pool.count)
-        }
+        state[0] = Int64(sums.append(hash: 1)) + 1
     }
 
     func merge(_ source: GroupState, into target: GroupState) {
@@ -45,8 +51,7 @@ final class FloatSumAccumulator: MergeableAccumulator {
         let state = target.state.assumingMemoryBound(to: Int64.self)
         guard from[0] != 0 else { return }
         if state[0] == 0 { takePlace(state) }
-        let addend = pool[Int(from[0]) - 1]
-        pool[Int(state[0]) - 1].add(addend)
+        writableSum(state[0]).pointee.add(sum(from[0]).pointee)
         state[1] &+= from[1]
     }
 
@@ -54,16 +59,14 @@ final class FloatSumAccumulator: MergeableAccumulator {
         for index in 0..<groups.count {
             let state = groups.pointer(index, Int64.self)
             guard state[0] != 0 else { continue }
-            let sum = pool[Int(state[0]) - 1].rounded
+            let sum = sum(state[0]).pointee.rounded
             groups.pointer(index, Double.self)[2] = isAverage && state[1] != 0 ? sum / Double(state[1]) : sum
         }
     }
 
     func release(_ group: UInt32, _ state: UnsafeMutableRawPointer) {
-        let place = Int(state.load(as: Int64.self)) - 1
-        guard place >= 0 else { return }
-        pool[place] = ExactFloatSum()
-        free.append(place)
+        let place = state.load(as: Int64.self)
+        if place > 0 { sums.remove(RowNumber(truncatingIfNeeded: place - 1)) }
     }
 
     func output(_ payloads: [UnsafeMutableRawPointer], offset: Int, errors: inout [(Int, SQLError)]) -> Column {
@@ -86,10 +89,10 @@ final class FloatSumAccumulator: MergeableAccumulator {
 /// Digit d holds units of 2^(32 d - 1074). A double is a 53-bit integer times a power of two, so it touches at most three
 /// digits. Digits take 2^31 additions before they must be carried; `rounded` carries a copy.
 /// Source: U. Kulisch, "Computer Arithmetic and Validity", the long accumulator.
-struct ExactFloatSum {
+struct ExactFloatSum: BitwiseCopyable {
     static let limbCount = 68
 
-    private var limbs = [Int64](repeating: 0, count: limbCount)
+    private var limbs = InlineArray<68, Int64>(repeating: 0)
     private var additions = 0
     private var nanCount: Int64 = 0
     private var positiveInfinityCount: Int64 = 0
@@ -165,7 +168,7 @@ struct ExactFloatSum {
             for index in 0..<Self.limbCount { copy.limbs[index] = -copy.limbs[index] }
             copy.carry()
         }
-        guard let top = copy.limbs.lastIndex(where: { $0 != 0 }) else { return 0 }
+        guard let top = copy.limbs.indices.last(where: { copy.limbs[$0] != 0 }) else { return 0 }
         // 96 bits from the top hold the 53 that count and the rounding bit; what lies below only matters as "not zero".
         let word: UInt64 = UInt64(copy.limbs[top]) << 32 | (top >= 1 ? UInt64(copy.limbs[top - 1]) : 0)
         let next: UInt64 = top >= 2 ? UInt64(copy.limbs[top - 2]) : 0
@@ -173,7 +176,7 @@ struct ExactFloatSum {
         var significand = word << UInt64(leading)
         if leading > 0 { significand |= leading <= 32 ? next >> UInt64(32 - leading) : next << UInt64(leading - 32) }
         var sticky = leading < 32 ? next << UInt64(32 + leading) != 0 : false
-        if !sticky, top >= 3 { sticky = copy.limbs[..<(top - 2)].contains { $0 != 0 } }
+        if !sticky, top >= 3 { sticky = (0..<(top - 2)).contains { copy.limbs[$0] != 0 } }
         if sticky { significand |= 1 }
         // Bit 63 of the significand is worth 2^(32 * top + 31 - leading) units of 2^-1074.
         let scale = 32 * (top - 1) - leading - 1074

@@ -1,7 +1,7 @@
 package import MillBase
 package import MillColumnar
 package import MillExpr
-import MillState
+package import MillState
 
 /// GROUP BY, SELECT DISTINCT and aggregates without groups.
 ///
@@ -23,6 +23,7 @@ package final class HashAggregateOperator: Operator {
     private let calls: RunningCalls
     private let table: StateTable
     private let payloadBytes: Int
+    private let ownsGlobalGroup: Bool
     private var touched: TouchedGroups
 
     private let rows = UnsafeMutablePointer<RowNumber>.allocate(capacity: Limits.batchRowsMax)
@@ -42,9 +43,9 @@ package final class HashAggregateOperator: Operator {
         keyTypes = keys.map { input[$0].type }
         self.calls = try RunningCalls(calls, isAppendOnly: isAppendOnly, offset: Self.accumulatorsOffset)
         payloadBytes = Self.accumulatorsOffset + self.calls.byteCount
-        table = StateTable(columns: keyTypes, payloadBytes: payloadBytes)
+        table = StateTable(columns: keyTypes, payloadBytes: payloadBytes, payloadStrings: self.calls.stringOffsets)
         touched = TouchedGroups(payloadBytes: payloadBytes)
-        if ownsGlobalGroup && keys.isEmpty { startGlobalGroup() }
+        self.ownsGlobalGroup = ownsGlobalGroup
     }
 
     deinit {
@@ -73,16 +74,17 @@ package final class HashAggregateOperator: Operator {
     /// Notes the payload of each row's group, touches the group and adds the row's weight; there is room for all.
     private func touch(_ touched: inout TouchedGroups, _ count: Int, _ weights: UnsafePointer<Int64>?) {
         for index in 0..<count {
-            let payload = table.payload(rows[index])
+            let payload = table.preparedPayload(rows[index])
             payloads[index] = payload
-            touched.touch(rows[index], payload)
+            touched.touch(rows[index], payload, of: table)
             (payload + Self.weightOffset).assumingMemoryBound(to: Int64.self).pointee &+= weights?[index] ?? 1
         }
     }
 
     /// The group of an aggregate without keys: weight 1 of its own keeps it alive. Its saved copy has weight 0, so the first
     /// epoch inserts its row and takes nothing back.
-    private func startGlobalGroup() {
+    package func begin() {
+        guard ownsGlobalGroup, keys.isEmpty else { return }
         RowHash.hash([], count: 1, into: hashes)
         table.findOrInsert([], hashes: hashes, count: 1, rows: rows, inserted: &inserted)
         touch(&touched, 1, nil)
@@ -91,7 +93,7 @@ package final class HashAggregateOperator: Operator {
     // MARK: Output
 
     package func closeEpoch(errors: OperatorErrors) {
-        touched.close(calls) { table.payload($0) }
+        touched.close(calls, of: table)
     }
 
     package func next(errors: OperatorErrors) -> DeltaBatch? {
@@ -114,7 +116,7 @@ package final class HashAggregateOperator: Operator {
         for index in part {
             let number = touched.number(index)
             let old = touched.saved(index)
-            let new = table.payload(number)
+            let new = table.preparedPayload(number)
             let lived = old.load(fromByteOffset: Self.weightOffset, as: Int64.self) > 0
             let lives = new.load(fromByteOffset: Self.weightOffset, as: Int64.self) > 0
             if lived, lives, same(old, new) { continue }
@@ -169,7 +171,7 @@ package final class HashAggregateOperator: Operator {
         calls.removeEmptied()
         for index in 0..<touched.count {
             let number = touched.number(index)
-            let payload = table.payload(number)
+            let payload = table.preparedPayload(number)
             payload.storeBytes(of: 0, as: UInt32.self)
             guard payload.load(fromByteOffset: Self.weightOffset, as: Int64.self) == 0 else { continue }
             calls.release(number, payload)
@@ -189,6 +191,10 @@ package final class HashAggregateOperator: Operator {
         if touched.count > 0 { broken.append("\(touched.count) groups are still marked as touched") }
         return broken + calls.checkInvariants()
     }
+
+    package var tables: [any DurableTable] { [table] + calls.tables }
+
+    package func finishRestore() { calls.finishRestore(table) }
 
     package var stateByteCount: Int {
         table.byteCount + touched.byteCount + calls.outsideByteCount

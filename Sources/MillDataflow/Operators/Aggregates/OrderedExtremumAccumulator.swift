@@ -28,10 +28,16 @@ final class OrderedExtremumAccumulator: Accumulator {
         slot = ValueSlot(type)
         encoder = KeyEncoder(order: [KeyOrder(type)])
         // Per entry: weight, then the value.
-        values = OrderedTable(payloadBytes: 32)
+        values = OrderedTable(payloadBytes: 32, payloadStrings: slot.type.physical == .string ? [8] : [])
     }
 
     var outsideByteCount: Int { values.byteCount + slot.heapByteCount }
+
+    var stringOffset: Int? { type.physical == .string ? Self.valueOffset : nil }
+
+    var tables: [any DurableTable] { [values] }
+
+    func finishRestore(_ strings: StringHeap) { slot.keep([strings, values.restoredStrings].compactMap { $0 }) }
 
     private func setKey(group: UInt32) {
         key.removeAll()
@@ -84,8 +90,9 @@ final class OrderedExtremumAccumulator: Accumulator {
 
     func compact(_ states: [UnsafeMutableRawPointer]) {
         var places = states.filter { $0.load(as: Int64.self) != 0 }.map { $0 + Self.valueOffset }
+        values.settle()
         values.scan { _, payload in
-            places.append(payload + 8)
+            places.append(UnsafeMutableRawPointer(mutating: payload) + 8)
             return true
         }
         slot.renewHeap(places)

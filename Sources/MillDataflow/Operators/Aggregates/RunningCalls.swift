@@ -186,9 +186,22 @@ final class RunningCalls {
     func compact(_ groups: StateTable) {
         for call in calls where call.accumulator.wantsCompaction {
             var states: [UnsafeMutableRawPointer] = []
-            groups.forEachRow { states.append(groups.payload($0) + call.offset) }
+            // The rows stay what they are; only the memory of their strings is another.
+            groups.settle()
+            groups.forEachRow { states.append(groups.preparedPayload($0) + call.offset) }
             call.accumulator.compact(states)
         }
+    }
+
+    /// Where in a group's payload strings lie.
+    var stringOffsets: [Int] { calls.compactMap { call in call.accumulator.stringOffset.map { call.offset + $0 } } }
+
+    /// What is kept outside the groups, always in the same order.
+    var tables: [any DurableTable] { calls.flatMap { $0.accumulator.tables } + distincts.map(\.values.table) }
+
+    /// After all tables have come back: the groups' strings are kept by who may replace them.
+    func finishRestore(_ groups: StateTable) {
+        for call in calls { call.accumulator.finishRestore(groups.heap) }
     }
 
     func checkInvariants() -> [String] { distincts.flatMap { $0.values.checkInvariants() } }

@@ -47,8 +47,9 @@ struct TouchedGroups: ~Copyable {
     }
 
     /// Saves a group if it is touched for the first time in this epoch; there is room for it.
-    @inline(__always) mutating func touch(_ number: RowNumber, _ payload: UnsafeMutableRawPointer) {
+    @inline(__always) mutating func touch(_ number: RowNumber, _ payload: UnsafeMutableRawPointer, of table: StateTable) {
         guard payload.load(as: UInt32.self) == 0 else { return }
+        table.prepareToWrite(number)
         saved(count).copyMemory(from: payload, byteCount: payloadBytes)
         numbers[count] = number
         count &+= 1
@@ -58,11 +59,11 @@ struct TouchedGroups: ~Copyable {
     // MARK: Output
 
     /// No more rows come in this epoch: brings the calls' states up to date and begins the output.
-    mutating func close(_ calls: RunningCalls, payload: (RowNumber) -> UnsafeMutableRawPointer) {
+    mutating func close(_ calls: RunningCalls, of table: StateTable) {
         withUnsafeTemporaryAllocation(of: UnsafeMutableRawPointer.self, capacity: Limits.batchRowsMax) { payloads in
             for start in stride(from: 0, to: count, by: Limits.batchRowsMax) {
                 let part = min(count - start, Limits.batchRowsMax)
-                for index in 0..<part { payloads.initializeElement(at: index, to: payload(numbers[start + index])) }
+                for index in 0..<part { payloads.initializeElement(at: index, to: table.preparedPayload(numbers[start + index])) }
                 calls.refresh(GroupRows(payloads: payloads.baseAddress.unsafelyUnwrapped, numbers: numbers + start, count: part, offset: 0))
             }
         }
@@ -79,7 +80,7 @@ struct TouchedGroups: ~Copyable {
         return start..<end
     }
 
-    /// All is given out; the owner has cleared the marks.
+    /// All is given out; the owner has cleared the marks. Or all that was touched is replaced by what a checkpoint holds.
     mutating func clear() {
         count = 0
         position = nil

@@ -2,7 +2,7 @@ package import MillBase
 package import MillColumnar
 package import MillExpr
 package import MillPlan
-import MillState
+package import MillState
 
 /// Equality joins of every kind, both inputs kept, with a residual condition as part of what counts as a match.
 ///
@@ -189,19 +189,18 @@ package final class HashJoinOperator: Operator {
         let row = Int(pairRows.rows[pair])
         let number = pairNumbers[pair]
         // A row that was there already has its matches; only a new one counts them now.
-        if tracks[own], isNew[row] { sides[own].matches(sides[own].numbers[row]).pointee &+= sides[1 - own].weight(number) }
+        if tracks[own], isNew[row] { sides[own].addMatches(sides[1 - own].weight(number), to: sides[own].numbers[row]) }
         guard tracks[1 - own] else { return }
-        let matches = sides[1 - own].matches(number)
-        let before = matches.pointee
-        matches.pointee = before &+ batch.weight(row)
-        note(1 - own, number, (appears(matches.pointee) - appears(before)) &* sides[1 - own].weight(number))
+        let before = sides[1 - own].matches(number)
+        sides[1 - own].addMatches(batch.weight(row), to: number)
+        note(1 - own, number, (appears(before &+ batch.weight(row)) - appears(before)) &* sides[1 - own].weight(number))
     }
 
     /// The batch's own rows whose candidates have all been seen.
     private func noteOwnUnmatched(_ batch: DeltaBatch, from first: Int, to end: Int) {
         for row in first..<min(end, batch.count) {
             let number = sides[own].numbers[row]
-            note(own, number, appears(sides[own].matches(number).pointee) &* batch.weight(row))
+            note(own, number, appears(sides[own].matches(number)) &* batch.weight(row))
         }
     }
 
@@ -231,6 +230,8 @@ package final class HashJoinOperator: Operator {
     }
 
     package func checkInvariants() -> [String] { sides.flatMap { $0.checkInvariants() } }
+
+    package var tables: [any DurableTable] { sides.flatMap { $0.tables } }
 
     package var stateByteCount: Int { sides.reduce(0) { $0 + $1.byteCount } }
 }

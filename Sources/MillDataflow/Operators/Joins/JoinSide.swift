@@ -52,6 +52,8 @@ final class JoinSide {
         keyNumbers.deallocate()
     }
 
+    var tables: [any DurableTable] { [rows, keys] }
+
     var byteCount: Int { rows.byteCount + keys.byteCount }
 
     /// Adds the weights of a batch of at most `Limits.batchRowsMax` rows; `numbers` then gives each batch row's row.
@@ -72,7 +74,9 @@ final class JoinSide {
 
     private func addWeights(_ weights: UnsafePointer<Int64>?, count: Int) {
         for index in 0..<count {
-            let weight = rows.payload(numbers[index]).assumingMemoryBound(to: Int64.self)
+            // Where rows only come, they came just now.
+            let payload = isAppendOnly ? rows.preparedPayload(numbers[index]) : rows.writablePayload(numbers[index])
+            let weight = payload.assumingMemoryBound(to: Int64.self)
             weight.pointee &+= weights?[index] ?? 1
             if weight.pointee == 0 { emptied.append(numbers[index]) }
         }
@@ -99,13 +103,13 @@ final class JoinSide {
         for position in 0..<fresh.count {
             let number = numbers[Int(fresh.rows[position])]
             let key = keyNumbers[position]
-            let head = keys.payload(key).assumingMemoryBound(to: UInt32.self)
-            let row = rows.payload(number)
+            let head = keys.writablePayload(key).assumingMemoryBound(to: UInt32.self)
+            let row = rows.preparedPayload(number)
             let next = head.pointee
             row.storeBytes(of: next, toByteOffset: Self.nextOffset, as: UInt32.self)
             row.storeBytes(of: key + 1, toByteOffset: Self.keyOffset, as: UInt32.self)
             // Only who may leave the chain needs to know what is before it; the row after is likely far away in memory.
-            if next != 0, !isAppendOnly { rows.payload(next - 1).storeBytes(of: number + 1, toByteOffset: Self.previousOffset, as: UInt32.self) }
+            if next != 0, !isAppendOnly { rows.writablePayload(next - 1).storeBytes(of: number + 1, toByteOffset: Self.previousOffset, as: UInt32.self) }
             head.pointee = number + 1
         }
     }
@@ -136,8 +140,12 @@ final class JoinSide {
 
     @inline(__always) func weight(_ number: RowNumber) -> Int64 { rows.payload(number).load(as: Int64.self) }
 
-    @inline(__always) func matches(_ number: RowNumber) -> UnsafeMutablePointer<Int64> {
-        (rows.payload(number) + Self.matchesOffset).assumingMemoryBound(to: Int64.self)
+    @inline(__always) func matches(_ number: RowNumber) -> Int64 {
+        rows.payload(number).load(fromByteOffset: Self.matchesOffset, as: Int64.self)
+    }
+
+    @inline(__always) func addMatches(_ weight: Int64, to number: RowNumber) {
+        (rows.writablePayload(number) + Self.matchesOffset).assumingMemoryBound(to: Int64.self).pointee &+= weight
     }
 
     /// Both tables, and that the chains of all keys hold exactly the rows that have a whole key.
@@ -184,11 +192,11 @@ final class JoinSide {
         guard key != 0 else { return }
         let next = row.load(fromByteOffset: Self.nextOffset, as: UInt32.self)
         let previous = row.load(fromByteOffset: Self.previousOffset, as: UInt32.self)
-        if next != 0 { rows.payload(next - 1).storeBytes(of: previous, toByteOffset: Self.previousOffset, as: UInt32.self) }
+        if next != 0 { rows.writablePayload(next - 1).storeBytes(of: previous, toByteOffset: Self.previousOffset, as: UInt32.self) }
         if previous != 0 {
-            rows.payload(previous - 1).storeBytes(of: next, toByteOffset: Self.nextOffset, as: UInt32.self)
+            rows.writablePayload(previous - 1).storeBytes(of: next, toByteOffset: Self.nextOffset, as: UInt32.self)
         } else if next != 0 {
-            keys.payload(key - 1).storeBytes(of: next, as: UInt32.self)
+            keys.writablePayload(key - 1).storeBytes(of: next, as: UInt32.self)
         } else {
             keys.remove(key - 1)
         }

@@ -47,15 +47,24 @@ struct FirstRowsLists {
 
     private static func size(_ count: Int) -> Int { Int.bitWidth - (count - 1).leadingZeroBitCount }
 
-    /// - Parameter count: at least 1.
+    /// Always in the same order.
+    var durableTables: [any DurableTable] { tables }
+
+    /// Must be called before a list's rows change. `count`: at least 1.
+    @inline(__always) func prepareToWrite(_ list: RowNumber, count: Int) { tables[Self.size(count)].prepareToWrite(list) }
+
+    /// For reading, or for changing once prepared. `count`: at least 1.
     @inline(__always) func rows(_ list: RowNumber, count: Int) -> UnsafeMutablePointer<FirstRow> {
-        tables[Self.size(count)].payload(list).assumingMemoryBound(to: FirstRow.self)
+        tables[Self.size(count)].preparedPayload(list).assumingMemoryBound(to: FirstRow.self)
     }
 
     /// Makes room for one more row than `count`, which may be 0; gives the list's new number.
     func grown(_ list: RowNumber, count: Int) -> RowNumber {
         // Only a full list moves.
-        guard count & (count - 1) == 0 else { return list }
+        guard count & (count - 1) == 0 else {
+            prepareToWrite(list, count: count)
+            return list
+        }
         let larger = tables[Self.size(count + 1)].append(hash: 1)
         if count > 0 {
             rows(larger, count: count + 1).update(from: rows(list, count: count), count: count)

@@ -1,7 +1,7 @@
 import MillBase
 package import MillColumnar
 package import MillPlan
-import MillState
+package import MillState
 
 /// The first rows of each partition over append-only input: a cut by row number that keeps few, such as the last version of a key or
 /// the ten highest bids of an auction. With any numbers, or without.
@@ -97,12 +97,14 @@ package final class FirstRowsOperator: Operator {
         hashes.deallocate()
     }
 
+    /// For reading, or for changing once it is marked as touched.
     @inline(__always) private func partition(_ number: RowNumber) -> UnsafeMutablePointer<Partition> {
-        partitions.payload(number).assumingMemoryBound(to: Partition.self)
+        partitions.preparedPayload(number).assumingMemoryBound(to: Partition.self)
     }
 
+    /// For reading, or for changing once the row is prepared.
     @inline(__always) private func link(_ row: RowNumber) -> UnsafeMutablePointer<Link> {
-        rows.payload(row).assumingMemoryBound(to: Link.self)
+        rows.preparedPayload(row).assumingMemoryBound(to: Link.self)
     }
 
     // MARK: Input
@@ -123,6 +125,7 @@ package final class FirstRowsOperator: Operator {
             while copies > 0, partition.pointee.count < last || isBefore(incoming, partition.pointee.last) {
                 if arriving.count == Limits.batchRowsMax { store(batch) }
                 if !partition.pointee.isTouched {
+                    partitions.prepareToWrite(numbers[index])
                     partition.pointee.isTouched = true
                     touched.append(numbers[index])
                 }
@@ -164,6 +167,7 @@ package final class FirstRowsOperator: Operator {
             guard others > 0 else { return partition.pointee.last = row }
             let list = lists.rows(partition.pointee.list, count: others)
             if isBefore(incoming, list[others - 1]) {
+                lists.prepareToWrite(partition.pointee.list, count: others)
                 partition.pointee.last = list[others - 1]
                 FirstRowsLists.insert(row, into: list, at: place(of: incoming, in: list, count: others - 1), count: others)
             } else {
@@ -216,6 +220,7 @@ package final class FirstRowsOperator: Operator {
         if leaving.shown.row == 0 {
             rows.remove(leaving.row)
         } else {
+            rows.prepareToWrite(leaving.row)
             link.pointee = Link(next: partition.pointee.gone, shown: leaving.shown)
             partition.pointee.gone = leaving.row + 1
         }
@@ -283,6 +288,7 @@ package final class FirstRowsOperator: Operator {
         let others = Int(partition.pointee.count) - 1
         var before: FirstRow?
         if others > 0 {
+            lists.prepareToWrite(partition.pointee.list, count: others)
             let list = lists.rows(partition.pointee.list, count: others)
             for index in 0..<others {
                 give(&list[index], behind: before, &changes)
@@ -358,6 +364,8 @@ package final class FirstRowsOperator: Operator {
 
     /// Rows held.
     package var rowCount: Int { rows.count }
+
+    package var tables: [any DurableTable] { [partitions, rows] + lists.durableTables }
 
     package var stateByteCount: Int { partitions.byteCount + lists.byteCount + rows.byteCount }
 }

@@ -1,7 +1,7 @@
 import MillBase
 package import MillColumnar
 package import MillPlan
-import MillState
+package import MillState
 
 /// row_number, rank and dense_rank, and the first rows of an order: OVER, grouped top-N, keep-last and LIMIT in views.
 ///
@@ -60,8 +60,12 @@ package final class RankOperator: Operator {
         hashes.deallocate()
     }
 
-    @inline(__always) func state(_ row: RowNumber) -> UnsafeMutablePointer<RankState> {
+    @inline(__always) func state(_ row: RowNumber) -> UnsafePointer<RankState> {
         rows.payload(row).assumingMemoryBound(to: RankState.self)
+    }
+
+    @inline(__always) func writableState(_ row: RowNumber) -> UnsafeMutablePointer<RankState> {
+        rows.writablePayload(row).assumingMemoryBound(to: RankState.self)
     }
 
     /// Valid until the next row comes in.
@@ -88,7 +92,7 @@ package final class RankOperator: Operator {
                 rows.remove(row)
                 row = payload.load(as: RankPlace.self).row
             }
-            let state = state(row)
+            let state = writableState(row)
             state.pointee.weight &+= batch.weight(index)
             guard !state.pointee.isNoted else { continue }
             state.pointee.isNoted = true
@@ -145,7 +149,7 @@ package final class RankOperator: Operator {
     }
 
     private func finishEpoch() {
-        for note in noted { state(note.row).pointee.isNoted = false }
+        for note in noted { writableState(note.row).pointee.isNoted = false }
         for leaver in leavers {
             _ = ordered.remove(leavingKeys.slice(leaver.start, leaver.end))
             rows.remove(leaver.row)
@@ -178,6 +182,8 @@ package final class RankOperator: Operator {
 
     /// Distinct rows held.
     package var rowCount: Int { rows.count }
+
+    package var tables: [any DurableTable] { [rows, ordered] }
 
     package var stateByteCount: Int { rows.byteCount + ordered.byteCount }
 }

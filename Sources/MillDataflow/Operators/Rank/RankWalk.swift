@@ -95,7 +95,7 @@ extension RankOperator {
             if cut.map({ walk.before[$0.function] <= $0.last }) ?? true { new = walk.before }
         }
         if old != new {
-            state.pointee.numbers = new
+            writableState(place.row).pointee.numbers = new
             give(place.row, old, new, &walk)
         }
         if new.weight == 0, forgets || state.pointee.weight == 0 { leave(place.row, key) }

@@ -2,7 +2,7 @@ package import MillBase
 package import MillColumnar
 package import MillExpr
 package import MillPlan
-import MillState
+package import MillState
 
 #if canImport(Glibc)
     import Glibc
@@ -58,7 +58,8 @@ package final class SessionAggregateOperator: Operator {
         self.calls = running
         self.mergers = mergers
         payloadBytes = SessionStore.payloadBytes + running.byteCount
-        store = SessionStore(partition: window.partition.map { input[$0].type }, gapMicros: window.gapMicros, extraBytes: running.byteCount)
+        store = SessionStore(partition: window.partition.map { input[$0].type }, gapMicros: window.gapMicros, extraBytes: running.byteCount,
+            payloadStrings: running.stringOffsets)
         touched = TouchedGroups(payloadBytes: payloadBytes)
     }
 
@@ -100,7 +101,7 @@ package final class SessionAggregateOperator: Operator {
                 rows[index] = placeTimeless(partition)
                 continue
             }
-            let latest = store.latest(of: partition).pointee
+            let latest = store.latest(of: partition)
             if latest != 0 {
                 let session = store.session(latest &- 1)
                 let last = session.last.pointee
@@ -159,12 +160,12 @@ package final class SessionAggregateOperator: Operator {
         joined[next] = number
     }
 
-    private func touch(_ number: RowNumber) { touched.touch(number, store.session(number).payload) }
+    private func touch(_ number: RowNumber) { touched.touch(number, store.session(number).payload, of: store.sessions) }
 
     // MARK: Output
 
     package func closeEpoch(errors: OperatorErrors) {
-        touched.close(calls) { store.session($0).payload }
+        touched.close(calls, of: store.sessions)
     }
 
     package func next(errors: OperatorErrors) -> DeltaBatch? {
@@ -238,6 +239,10 @@ package final class SessionAggregateOperator: Operator {
     package func checkInvariants() -> [String] {
         store.checkInvariants() + (touched.count > 0 ? ["\(touched.count) sessions are still marked as touched"] : [])
     }
+
+    package var tables: [any DurableTable] { store.tables + calls.tables }
+
+    package func finishRestore() { calls.finishRestore(store.sessions) }
 
     package var stateByteCount: Int { store.byteCount + touched.byteCount + calls.outsideByteCount }
 }

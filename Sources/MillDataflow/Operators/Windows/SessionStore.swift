@@ -31,21 +31,27 @@ final class SessionStore {
     /// - Parameters:
     ///   - partition: types of the partition's columns.
     ///   - extraBytes: the operator's own part of a session.
-    init(partition: [SQLType], gapMicros: Int64, extraBytes: Int) {
+    ///   - payloadStrings: where in a session's payload strings of the operator lie.
+    init(partition: [SQLType], gapMicros: Int64, extraBytes: Int, payloadStrings: [Int]) {
         gap = gapMicros
         partitions = StateTable(columns: partition, payloadBytes: 8)
-        sessions = StateTable(columns: [], payloadBytes: Self.payloadBytes + extraBytes, indexed: false)
+        sessions = StateTable(columns: [], payloadBytes: Self.payloadBytes + extraBytes, indexed: false, payloadStrings: payloadStrings)
     }
 
     deinit { key.deallocate() }
 
+    var tables: [any DurableTable] { [partitions, sessions, earlier] }
+
     var byteCount: Int { partitions.byteCount + sessions.byteCount + earlier.byteCount }
 
-    @inline(__always) func session(_ number: RowNumber) -> Session { Session(payload: sessions.payload(number)) }
+    /// For reading, or for changing a session that was begun or touched in this epoch.
+    @inline(__always) func session(_ number: RowNumber) -> Session { Session(payload: sessions.preparedPayload(number)) }
 
     /// The number of a partition's latest session plus 1.
-    @inline(__always) func latest(of partition: RowNumber) -> UnsafeMutablePointer<UInt32> {
-        partitions.payload(partition).assumingMemoryBound(to: UInt32.self)
+    @inline(__always) func latest(of partition: RowNumber) -> UInt32 { partitions.payload(partition).load(as: UInt32.self) }
+
+    private func setLatest(_ number: RowNumber, of partition: RowNumber) {
+        partitions.writablePayload(partition).storeBytes(of: number + 1, as: UInt32.self)
     }
 
     // MARK: Neighbours
@@ -58,7 +64,7 @@ final class SessionStore {
 
     /// The sessions of a partition that begin last at or before a time, and first after it.
     func neighbours(of time: Int64, in partition: RowNumber) -> (before: RowNumber?, after: RowNumber?) {
-        let latest = latest(of: partition).pointee
+        let latest = latest(of: partition)
         if latest != 0, session(latest - 1).first.pointee <= time { return (latest - 1, nil) }
         let end = setKey(partition, time + 1)
         var before: RowNumber?
@@ -96,11 +102,11 @@ final class SessionStore {
             insert(number)
             return number
         }
-        if latest.pointee == 0 {
-            latest.pointee = number + 1
-        } else if self.session(latest.pointee - 1).first.pointee < time {
-            insert(latest.pointee - 1)
-            latest.pointee = number + 1
+        if latest == 0 {
+            setLatest(number, of: partition)
+        } else if self.session(latest - 1).first.pointee < time {
+            insert(latest - 1)
+            setLatest(number, of: partition)
         } else {
             insert(number)
         }
@@ -109,7 +115,7 @@ final class SessionStore {
 
     /// Lets a session begin at an earlier time, which is after all sessions before it.
     func extend(_ number: RowNumber, backTo time: Int64) {
-        let isLatest = latest(of: session(number).partition).pointee == number + 1
+        let isLatest = latest(of: session(number).partition) == number + 1
         if !isLatest { remove(number) }
         session(number).first.pointee = time
         if !isLatest { insert(number) }
@@ -118,10 +124,10 @@ final class SessionStore {
     /// Makes a session and the next one of its partition one: the first of both, which ends where the second did. The second is no
     /// session any more, but keeps its row until `free`.
     func join(_ number: RowNumber, with next: RowNumber) {
-        let latest = latest(of: session(number).partition)
-        if latest.pointee == next + 1 {
+        let partition = session(number).partition
+        if latest(of: partition) == next + 1 {
             remove(number)
-            latest.pointee = number + 1
+            setLatest(number, of: partition)
         } else {
             remove(next)
         }
@@ -159,7 +165,7 @@ final class SessionStore {
             }
             if let previous { broken += checkGap(previous, number) }
             previous = number
-            let latest = latest(of: session.partition).pointee
+            let latest = latest(of: session.partition)
             if latest != 0 { broken += checkGap(number, latest - 1) }
             if latest == 0, session.first.pointee != Self.timeless {
                 broken.append("partition \(session.partition) has sessions but no latest")
@@ -167,7 +173,7 @@ final class SessionStore {
             return true
         }
         partitions.forEachRow { partition in
-            let latest = latest(of: partition).pointee
+            let latest = latest(of: partition)
             guard latest != 0 else { return }
             reached += 1
             if session(latest - 1).partition != partition { broken.append("partition \(partition) has another's session") }

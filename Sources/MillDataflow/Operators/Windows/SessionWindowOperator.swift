@@ -1,7 +1,7 @@
 import MillBase
 package import MillColumnar
 package import MillPlan
-import MillState
+package import MillState
 
 /// SESSION under retraction: each row once, with the bounds of the session that it is in at this epoch.
 ///
@@ -111,13 +111,13 @@ package final class SessionWindowOperator: Operator {
             let index = Int(inserted.rows[position])
             guard let time = times.micros(index) else { continue }
             let partition = partitionRows[index]
-            rows.payload(numbers[index]).storeBytes(of: partition, toByteOffset: Self.partitionOffset, as: RowNumber.self)
-            partitions.payload(partition).assumingMemoryBound(to: Int64.self).pointee += 1
+            rows.preparedPayload(numbers[index]).storeBytes(of: partition, toByteOffset: Self.partitionOffset, as: RowNumber.self)
+            partitions.writablePayload(partition).assumingMemoryBound(to: Int64.self).pointee += 1
             Self.set(&key, Change(partition: partition, time: time, row: numbers[index]))
             _ = ordered.findOrInsert(key.bytes)
         }
         for index in 0..<batch.count {
-            let payload = rows.payload(numbers[index])
+            let payload = rows.writablePayload(numbers[index])
             payload.assumingMemoryBound(to: Int64.self)[1] &+= batch.weight(index)
             guard payload.load(as: UInt32.self) == 0, let time = times.micros(index) else { continue }
             payload.storeBytes(of: 1, as: UInt32.self)
@@ -217,7 +217,7 @@ package final class SessionWindowOperator: Operator {
 
     /// Gives what has changed of one row.
     private func read(_ place: Change, _ walk: inout Walk, _ output: inout Output) {
-        let payload = rows.payload(place.row)
+        let payload = rows.writablePayload(place.row)
         let values = payload.assumingMemoryBound(to: Int64.self)
         let weight = values[Self.weightOffset / 8]
         let shown = values[Self.shownOffset / 8]
@@ -272,13 +272,13 @@ package final class SessionWindowOperator: Operator {
     private func finishEpoch() {
         var key = KeyBuffer()
         for change in changes {
-            let payload = rows.payload(change.row)
+            let payload = rows.preparedPayload(change.row)
             payload.storeBytes(of: 0, as: UInt32.self)
             guard payload.load(fromByteOffset: Self.weightOffset, as: Int64.self) == 0 else { continue }
             Self.set(&key, change)
             _ = ordered.remove(key.bytes)
             rows.remove(change.row)
-            let count = partitions.payload(change.partition).assumingMemoryBound(to: Int64.self)
+            let count = partitions.writablePayload(change.partition).assumingMemoryBound(to: Int64.self)
             count.pointee -= 1
             if count.pointee == 0 { partitions.remove(change.partition) }
         }
@@ -299,6 +299,8 @@ package final class SessionWindowOperator: Operator {
         if ordered.count != rows.count { broken.append("\(ordered.count) places for \(rows.count) rows") }
         return broken
     }
+
+    package var tables: [any DurableTable] { [rows, partitions, ordered] }
 
     package var stateByteCount: Int { rows.byteCount + partitions.byteCount + ordered.byteCount }
 }

@@ -1,0 +1,108 @@
+package import MillBase
+package import MillIO
+import Synchronization
+
+/// The epochs published since a checkpoint (`docs/internals/state.md`): written before each is published, so that after a crash of the
+/// process no reader sees less than it saw before.
+///
+/// Threading: one thread appends, another begins new files; a lock orders them.
+package final class EpochJournal: Sendable {
+    private let directory: String
+    private let files: any FileSystem
+    private let state = Mutex(State())
+
+    private struct State {
+        var file: (any File)?
+        var size = 0
+        /// Room asked for ahead, so that an epoch does not fail for want of space.
+        var reserved = 0
+        /// The offsets that the entries so far add up to.
+        var offsets: SourceOffsets = [:]
+    }
+
+    private static let header: [UInt8] = Array("MILLJRNL".utf8) + [1, 0, 0, 0, 0, 0, 0, 0]
+    private static let reservedBytes = 1 << 20
+
+    package init(directory: String, files: any FileSystem) {
+        self.directory = directory
+        self.files = files
+    }
+
+    private func path(_ checkpoint: UInt64) -> String { "\(directory)/journal-\(checkpoint)" }
+
+    /// Begins the journal of a checkpoint. Epochs since the checkpoint's that are in the last journal already are in both.
+    /// - Parameter position: of the last published epoch.
+    package func begin(checkpoint: UInt64, at position: EpochPosition) throws(IOFailure) {
+        try state.withLock { (state) throws(IOFailure) in
+            try files.createDirectory(directory)
+            let file = try files.open(path(checkpoint), .create)
+            file.reserve(Self.reservedBytes)
+            try file.write(Self.header)
+            var fresh = State(file: file, size: Self.header.count, reserved: Self.reservedBytes)
+            try Self.append(position, to: &fresh)
+            state = fresh
+        }
+    }
+
+    /// Writes an epoch's entry; not synced.
+    package func append(_ position: EpochPosition) throws(IOFailure) {
+        try state.withLock { (state) throws(IOFailure) in try Self.append(position, to: &state) }
+    }
+
+    private static func append(_ position: EpochPosition, to state: inout State) throws(IOFailure) {
+        guard let file = state.file else { return }
+        var moved: SourceOffsets = [:]
+        for (source, splits) in position.offsets {
+            let before = state.offsets[source]
+            if before == splits { continue }
+            moved[source] = splits.filter { before?[$0.key] != $0.value }
+        }
+        var body = RecordWriter()
+        body.put(position.epoch.number)
+        body.put(position.openedAtMicros)
+        body.put(position.dmlPosition)
+        moved.put(into: &body)
+        var entry = RecordWriter()
+        entry.put(UInt32(body.bytes.count))
+        entry.put(checksum(body.bytes))
+        let bytes = entry.bytes + body.bytes
+        if state.size + bytes.count > state.reserved {
+            state.reserved += reservedBytes
+            file.reserve(state.reserved)
+        }
+        try file.write(bytes, at: state.size)
+        state.size += bytes.count
+        for (source, splits) in moved { state.offsets[source, default: [:]].merge(splits) { _, new in new } }
+    }
+
+    /// The last epoch that was published, from a checkpoint on: `checkpoint` when nothing came after it.
+    package func lastPublished(since checkpoint: CheckpointRecord?) throws(IOFailure) -> EpochPosition {
+        var position = checkpoint?.position ?? .start
+        guard files.exists(directory) else { return position }
+        let numbers = try files.list(directory).compactMap { name in name.hasPrefix("journal-") ? UInt64(name.dropFirst(8)) : nil }
+        for number in numbers.sorted() where number >= checkpoint?.number ?? 0 {
+            let bytes = try files.open(path(number), .read).readAll()
+            guard bytes.starts(with: Self.header) else { continue }
+            var reader = RecordReader(bytes[Self.header.count...])
+            while let entry = try? Self.entry(&reader) {
+                guard entry.epoch >= position.epoch else { continue }
+                position.epoch = entry.epoch
+                position.openedAtMicros = entry.openedAtMicros
+                position.dmlPosition = entry.dmlPosition
+                for (source, splits) in entry.offsets { position.offsets[source, default: [:]].merge(splits) { _, new in new } }
+            }
+        }
+        return position
+    }
+
+    private static func entry(_ reader: inout RecordReader) throws(RecordDamage) -> EpochPosition {
+        let count = Int(try reader.get(UInt32.self))
+        let sum = try reader.get(UInt32.self)
+        let part = try reader.take(count)
+        guard checksum(part) == sum, count > 0 else { throw RecordDamage() }
+        var body = RecordReader(part)
+        return EpochPosition(
+            epoch: Epoch(try body.get(UInt64.self)), openedAtMicros: try body.get(Int64.self), dmlPosition: try body.get(UInt64.self),
+            offsets: try SourceOffsets(from: &body))
+    }
+}

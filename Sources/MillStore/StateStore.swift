@@ -1,0 +1,324 @@
+package import MillBase
+package import MillIO
+package import MillState
+import Synchronization
+
+/// A checkpoint to be written: what every table changed, and what is true besides.
+package struct Checkpoint: Sendable {
+    package var position: EpochPosition
+    package var workers: Int
+    /// The tables of all jobs that the checkpoint holds, with their changes; a table without changes is as the last checkpoint has it.
+    package var tables: [(place: TablePlace, id: TableID, changes: SealedPages?)]
+    package var notes: [StateNote]
+
+    package init(
+        position: EpochPosition, workers: Int, tables: [(place: TablePlace, id: TableID, changes: SealedPages?)], notes: [StateNote]
+    ) {
+        self.position = position
+        self.workers = workers
+        self.tables = tables
+        self.notes = notes
+    }
+}
+
+/// What a checkpoint cost.
+package struct CheckpointReport: Sendable {
+    package var number: UInt64
+    package var position: EpochPosition
+    /// Bytes of blocks written.
+    package var bytesWritten: Int
+    /// Bytes of all page files after it.
+    package var bytesOnDisk: Int
+}
+
+/// Checkpoints on disk (`docs/internals/state.md`).
+///
+/// Threading: `write` by one thread at a time, which it blocks; `id` and `rewriting` by any thread.
+package final class StateStore: Sendable {
+    private let directory: String
+    private let files: any FileSystem
+    private let names = Mutex(Names())
+    /// Locked while a checkpoint is written.
+    private let written = Mutex(Written())
+
+    /// Page files are closed from this size on.
+    private let fileBytesMax: Int
+    /// So much more than twice the live bytes may lie in page files.
+    private let slackBytes: Int
+    private static let bufferBytes = 1 << 20
+
+    /// What any thread may ask for.
+    private struct Names {
+        var ids: [TablePlace: TableID] = [:]
+        var nextTable: UInt32 = 0
+        /// Pages that the next seals are to hold whole, by table.
+        var rewriting: [TableID: [UInt32]] = [:]
+        var isDistrusted = false
+    }
+
+    /// What the writer knows.
+    private struct Written {
+        /// The last checkpoint; nil before the first.
+        var record: CheckpointRecord?
+        var pages = PageBases()
+        /// The last page file of the record.
+        var file: (any File)?
+        /// A sync failed, or a checkpoint was given up: nothing on disk is built upon.
+        var isDistrusted = false
+    }
+
+    /// - Parameters:
+    ///   - directory: the data directory's `state`.
+    ///   - fileBytesMax: page files are closed from this size on.
+    package init(directory: String, files: any FileSystem, fileBytesMax: Int = 64 << 20, slackBytes: Int = 64 << 20) {
+        self.directory = directory
+        self.files = files
+        self.fileBytesMax = fileBytesMax
+        self.slackBytes = slackBytes
+    }
+
+    // MARK: Tables
+
+    /// The number of a table, a new one when the place has none.
+    package func id(of place: TablePlace) -> TableID {
+        names.withLock { names in
+            if let id = names.ids[place] { return id }
+            let id = TableID(names.nextTable)
+            names.nextTable += 1
+            names.ids[place] = id
+            return id
+        }
+    }
+
+    /// A table that begins anew where another one was: nothing of that counts any more.
+    package func renew(_ place: TablePlace) -> TableID {
+        names.withLock { $0.ids[place] = nil }
+        return id(of: place)
+    }
+
+    /// Pages that the next seal of a table is to hold whole, for their file is to be emptied.
+    package func rewriting(_ table: TableID) -> [UInt32] { names.withLock { $0.rewriting.removeValue(forKey: table) ?? [] } }
+
+    /// Whether the next checkpoint must hold everything.
+    package var isDistrusted: Bool { names.withLock { $0.isDistrusted } }
+
+    // MARK: Writing
+
+    /// Writes a checkpoint; it counts when this returns.
+    ///
+    /// - Parameter retry: called when a write failed, such as for want of space; waits as it sees fit and says whether to try again.
+    /// - Throws: what the system said when it is not to be tried again, or a sync failed: then `isDistrusted` is set.
+    @discardableResult
+    package func write(_ checkpoint: Checkpoint, retry: (IOFailure) -> Bool) throws(IOFailure) -> CheckpointReport {
+        try written.withLock { (written) throws(IOFailure) in
+            do throws(IOFailure) {
+                return try write(checkpoint, &written, retry)
+            } catch {
+                written.isDistrusted = true
+                names.withLock { $0.isDistrusted = true }
+                throw error
+            }
+        }
+    }
+
+    private func write(_ checkpoint: Checkpoint, _ written: inout Written, _ retry: (IOFailure) -> Bool) throws(IOFailure) -> CheckpointReport {
+        let number = (written.record?.number ?? 0) + 1
+        if written.isDistrusted {
+            written.file = nil
+            written.pages = PageBases()
+        }
+        var pageFiles = written.isDistrusted ? [] : written.record?.files ?? []
+        var touched: [any File] = []
+        var isNewFile = false
+        var bytesWritten = 0
+        let tables = Set(checkpoint.tables.map(\.id))
+        written.pages.keep(only: tables)
+
+        var buffer: [UInt8] = []
+        /// Appends the buffer to the page file, or begins another.
+        func flush() throws(IOFailure) {
+            guard !buffer.isEmpty else { return }
+            if written.file == nil || pageFiles.isEmpty || pageFiles[pageFiles.count - 1].bytes >= UInt64(fileBytesMax) {
+                let next = (pageFiles.last?.number ?? written.record?.files.last?.number ?? 0) + 1
+                let file = try attempt(retry) { () throws(IOFailure) in
+                    try self.files.createDirectory(self.directory)
+                    let file = try self.files.open(self.path("pages", next), .create)
+                    try file.write(Self.header)
+                    return file
+                }
+                written.file = file
+                isNewFile = true
+                pageFiles.append(CheckpointRecord.PageFile(number: next, bytes: UInt64(Self.header.count)))
+            }
+            guard let file = written.file else { return }
+            if touched.last !== file { touched.append(file) }
+            let offset = Int(pageFiles[pageFiles.count - 1].bytes)
+            noteBlocks(buffer, of: pageFiles[pageFiles.count - 1].number, &written.pages)
+            try attempt(retry) { () throws(IOFailure) in try file.write(buffer, at: offset) }
+            pageFiles[pageFiles.count - 1].bytes += UInt64(buffer.count)
+            bytesWritten += buffer.count
+            buffer.removeAll(keepingCapacity: true)
+        }
+        for table in checkpoint.tables {
+            guard let changes = table.changes else { continue }
+            for index in 0..<changes.count {
+                let start = buffer.count
+                changes.write(index, to: &buffer)
+                BlockChecksums.write(&buffer, from: start)
+                if buffer.count >= Self.bufferBytes { try flush() }
+            }
+        }
+        try flush()
+        for file in touched { try file.sync() }
+        if isNewFile { try files.syncDirectory(directory) }
+
+        let freed = removable(&pageFiles, written.pages)
+        var shapes: [TableID: TableShape] = [:]
+        for table in written.record?.tables ?? [] { shapes[table.id] = table.shape }
+        for table in checkpoint.tables { if let changes = table.changes { shapes[table.id] = changes.shape } }
+        let record = CheckpointRecord(
+            number: number, position: checkpoint.position, workers: checkpoint.workers, nextTable: names.withLock { $0.nextTable },
+            files: pageFiles, tables: checkpoint.tables.compactMap { table in
+                shapes[table.id].map { CheckpointRecord.Table(id: table.id, place: table.place, shape: $0) }
+            }, notes: checkpoint.notes)
+        let bytes = record.bytes
+        try attempt(retry) { () throws(IOFailure) in
+            try self.files.createDirectory(self.directory)
+            let file = try self.files.open(self.path("checkpoint", number) + ".new", .create)
+            try file.write(bytes)
+            try file.sync()
+        }
+        try files.rename(path("checkpoint", number) + ".new", to: path("checkpoint", number))
+        try files.syncDirectory(directory)
+
+        // From here on it counts. What cannot be removed now is removed at the next start.
+        let previous = written.record?.number ?? 0
+        for name in (try? files.list(directory)) ?? [] where isObsolete(name, number, previous, keeping: record, written.record, freed) {
+            try? files.remove(directory + "/" + name)
+        }
+        written.record = record
+        written.isDistrusted = false
+        let rewriting = written.pages.oldest(
+            files: pageFiles, budget: max(bytesWritten, 4 << 20), slack: slackBytes, open: pageFiles.last?.number ?? 0)
+        names.withLock { names in
+            names.rewriting = rewriting
+            names.isDistrusted = false
+        }
+        return CheckpointReport(
+            number: number, position: checkpoint.position, bytesWritten: bytesWritten, bytesOnDisk: pageFiles.reduce(0) { $0 + Int($1.bytes) })
+    }
+
+    private func attempt<T>(_ retry: (IOFailure) -> Bool, _ body: () throws(IOFailure) -> T) throws(IOFailure) -> T {
+        while true {
+            do throws(IOFailure) { return try body() } catch {
+                // A sync that failed may have thrown pages away.
+                guard error.operation != "sync", retry(error) else { throw error }
+            }
+        }
+    }
+
+    /// Takes the oldest files off the list in which no page's last whole block lies.
+    private func removable(_ files: inout [CheckpointRecord.PageFile], _ pages: PageBases) -> Set<UInt64> {
+        var freed: Set<UInt64> = []
+        while let first = files.first, files.count > 1, pages.pageCount(of: first.number) == 0 {
+            freed.insert(first.number)
+            files.removeFirst()
+        }
+        return freed
+    }
+
+    /// Files that neither the last checkpoint nor the one before it need.
+    private func isObsolete(
+        _ name: String, _ number: UInt64, _ previous: UInt64, keeping record: CheckpointRecord, _ last: CheckpointRecord?, _ freed: Set<UInt64>
+    ) -> Bool {
+        guard let (kind, its) = Self.parse(name) else { return name.hasSuffix(".new") }
+        switch kind {
+        case "pages": return !record.files.contains { $0.number == its } && !(last?.files.contains { $0.number == its } ?? false)
+        case "checkpoint": return its < previous
+        case "journal": return its < previous
+        default: return false
+        }
+    }
+
+    private func noteBlocks(_ bytes: [UInt8], of file: UInt64, _ pages: inout PageBases) {
+        bytes.withUnsafeBytes { all in
+            var offset = 0
+            while offset < all.count {
+                let count = Int(all.loadUnaligned(fromByteOffset: offset, as: UInt32.self))
+                if let block = StateBlock(UnsafeRawBufferPointer(rebasing: all[offset..<offset + count])) { pages.note(block, bytes: count, in: file) }
+                offset += count
+            }
+        }
+    }
+
+    // MARK: Names
+
+    static let header: [UInt8] = Array("MILLPAGE".utf8) + [1, 0, 0, 0, 0, 0, 0, 0]
+
+    func path(_ kind: String, _ number: UInt64) -> String { "\(directory)/\(kind)-\(number)" }
+
+    private static func parse(_ name: String) -> (kind: String, number: UInt64)? {
+        let parts = name.split(separator: "-", maxSplits: 1)
+        guard parts.count == 2, let number = UInt64(parts[1]) else { return nil }
+        return (String(parts[0]), number)
+    }
+
+    // MARK: Recovery
+
+    /// Reads the newest checkpoint that is whole. Once, before anything else.
+    /// - Throws: 58030 when files cannot be read, XX001 when there are checkpoints and none is whole.
+    package func recover() throws(SQLError) -> RecoveredState? {
+        let (found, count): (RecoveredState?, Int)
+        do throws(IOFailure) { (found, count) = try newest() } catch { throw error.sqlError }
+        guard found != nil || count == 0 else {
+            throw SQLError(
+                .dataCorrupted, "no checkpoint in \"\(directory)\" is whole",
+                hint: "Restore the directory from a copy, or move it away to begin anew from the sources.")
+        }
+        return found
+    }
+
+    /// The newest whole checkpoint, and how many there are.
+    private func newest() throws(IOFailure) -> (RecoveredState?, Int) {
+        guard files.exists(directory) else { return (nil, 0) }
+        let numbers = try files.list(directory).compactMap { name in Self.parse(name).flatMap { $0.kind == "checkpoint" ? $0.number : nil } }
+        for number in numbers.sorted(by: >) {
+            let bytes = try files.open(path("checkpoint", number), .read).readAll()
+            guard let record = try? CheckpointRecord(bytes), try hasWholeFiles(record) else { continue }
+            return (try recover(record), numbers.count)
+        }
+        return (nil, numbers.count)
+    }
+
+    private func hasWholeFiles(_ record: CheckpointRecord) throws(IOFailure) -> Bool {
+        for file in record.files {
+            guard files.exists(path("pages", file.number)), try files.open(path("pages", file.number), .read).size() >= Int(file.bytes) else {
+                return false
+            }
+        }
+        return true
+    }
+
+    private func recover(_ record: CheckpointRecord) throws(IOFailure) -> RecoveredState {
+        var index = BlockIndex()
+        var open: [UInt64: any File] = [:]
+        for pages in record.files {
+            let file = try files.open(path("pages", pages.number), .readWrite)
+            open[pages.number] = file
+            try index.read(file, pages)
+        }
+        // What a checkpoint that did not come to its end appended.
+        if let last = record.files.last, let file = open[last.number], try file.size() > Int(last.bytes) { try file.truncate(to: Int(last.bytes)) }
+        let (bases, lastFile, files) = (index.bases, record.files.last.flatMap { open[$0.number] }, open)
+        names.withLock { names in
+            names.nextTable = record.nextTable
+            names.ids = Dictionary(record.tables.map { ($0.place, $0.id) }) { first, _ in first }
+        }
+        written.withLock { written in
+            written.record = record
+            written.pages = bases
+            written.file = lastFile
+        }
+        return RecoveredState(record: record, blocks: index, files: files)
+    }
+}
