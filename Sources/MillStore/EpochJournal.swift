@@ -34,7 +34,6 @@ package final class EpochJournal: Sendable {
     /// - Parameter position: of the last published epoch.
     package func begin(checkpoint: UInt64, at position: EpochPosition) throws(IOFailure) {
         try state.withLock { (state) throws(IOFailure) in
-            try files.createDirectory(directory)
             let file = try files.open(path(checkpoint), .create)
             file.reserve(Self.reservedBytes)
             try file.write(Self.header)

@@ -3,17 +3,29 @@ package import MillIO
 package import MillState
 import Synchronization
 
+/// One table in a checkpoint.
+package struct SealedTable: Sendable {
+    package var place: TablePlace
+    package var id: TableID
+    /// nil: as the last checkpoint has it.
+    package var changes: SealedPages?
+
+    package init(place: TablePlace, id: TableID, changes: SealedPages?) {
+        self.place = place
+        self.id = id
+        self.changes = changes
+    }
+}
+
 /// A checkpoint to be written: what every table changed, and what is true besides.
 package struct Checkpoint: Sendable {
     package var position: EpochPosition
     package var workers: Int
-    /// The tables of all jobs that the checkpoint holds, with their changes; a table without changes is as the last checkpoint has it.
-    package var tables: [(place: TablePlace, id: TableID, changes: SealedPages?)]
+    /// The tables of all jobs that the checkpoint holds.
+    package var tables: [SealedTable]
     package var notes: [StateNote]
 
-    package init(
-        position: EpochPosition, workers: Int, tables: [(place: TablePlace, id: TableID, changes: SealedPages?)], notes: [StateNote]
-    ) {
+    package init(position: EpochPosition, workers: Int, tables: [SealedTable], notes: [StateNote]) {
         self.position = position
         self.workers = workers
         self.tables = tables
@@ -183,7 +195,6 @@ package final class StateStore: Sendable {
             }, notes: checkpoint.notes)
         let bytes = record.bytes
         try attempt(retry) { () throws(IOFailure) in
-            try self.files.createDirectory(self.directory)
             let file = try self.files.open(self.path("checkpoint", number) + ".new", .create)
             try file.write(bytes)
             try file.sync()
@@ -280,7 +291,12 @@ package final class StateStore: Sendable {
 
     /// The newest whole checkpoint, and how many there are.
     private func newest() throws(IOFailure) -> (RecoveredState?, Int) {
-        guard files.exists(directory) else { return (nil, 0) }
+        if !files.exists(directory) {
+            try files.createDirectory(directory)
+            // So that it is still there when its first checkpoint is.
+            try files.syncDirectory(directory.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/"))
+            return (nil, 0)
+        }
         let numbers = try files.list(directory).compactMap { name in Self.parse(name).flatMap { $0.kind == "checkpoint" ? $0.number : nil } }
         for number in numbers.sorted(by: >) {
             let bytes = try files.open(path("checkpoint", number), .read).readAll()

@@ -2,6 +2,7 @@ package import MillBase
 package import MillColumnar
 package import MillDataflow
 import MillState
+package import MillStore
 
 /// Runs the circuits of several workers in one thread, with the peers' messages delivered in an order drawn from a seed.
 ///
@@ -78,6 +79,13 @@ package final class CircuitDriver {
 
     /// Jobs that have not yet taken over all rows of what they read.
     package var catchingUp: Set<ObjectID> { circuits.reduce(into: []) { $0.formUnion($1.report.catchingUp) } }
+
+    /// The changes since the last seal; jobs that have not caught up are left out.
+    package func seal(_ position: EpochPosition, everything: Bool) -> Checkpoint {
+        let jobs = circuits[0].storedJobs.subtracting(catchingUp)
+        return Checkpoint(
+            position: position, workers: workerCount, tables: circuits.flatMap { $0.seal(jobs, everything: everything) }, notes: [])
+    }
 
     /// The stored rows of a view or table on all workers.
     package func rows(of id: ObjectID) -> [DeltaBatch] {

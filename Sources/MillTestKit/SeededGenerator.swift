@@ -1,3 +1,6 @@
+package import MillIO
+import Synchronization
+
 /// splitmix64: the same numbers for a seed in every run and on every machine.
 package struct SeededGenerator: RandomNumberGenerator, Sendable {
     private var state: UInt64
@@ -19,4 +22,14 @@ package struct SeededGenerator: RandomNumberGenerator, Sendable {
 
     /// An element of a collection that is not empty.
     package mutating func pick<T>(_ values: [T]) -> T { values[Int.random(in: values.indices, using: &self)] }
+}
+
+/// The same numbers for threads that share it, such as a file system's.
+package final class SeededSource: RandomSource {
+    private let generator: Mutex<SeededGenerator>
+
+    package init(_ seed: UInt64) { generator = Mutex(SeededGenerator(seed: seed)) }
+
+    package func next() -> UInt64 { generator.withLock { $0.next() } }
+    package func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
 }

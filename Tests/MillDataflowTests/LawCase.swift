@@ -2,7 +2,9 @@ import MillBase
 import MillColumnar
 import MillDataflow
 import MillExpr
+import MillIO
 import MillPlan
+import MillStore
 import MillTestKit
 import Testing
 
@@ -53,6 +55,29 @@ struct LawCase {
     }
 }
 
+/// The disk of a law's run: checkpoints on files that a power cut tears.
+struct LawDisk {
+    let files = MemoryFileSystem()
+    var store: StateStore
+    /// A seal that has not been written yet.
+    var sealed: Checkpoint?
+    /// What was put into tables since the checkpoint that counts, and of that what came after `sealed`.
+    var sinceWritten: [(batch: DeltaBatch, table: ObjectID)] = []
+    var sinceSealed: [(batch: DeltaBatch, table: ObjectID)] = []
+    /// The jobs in the checkpoint that counts.
+    var epoch = Epoch(1)
+
+    init(_ random: inout SeededGenerator) {
+        store = Self.store(files, &random)
+        _ = try? store.recover()
+    }
+
+    /// Small files and no slack, so that pages move from file to file.
+    static func store(_ files: MemoryFileSystem, _ random: inout SeededGenerator) -> StateStore {
+        StateStore(directory: "/state", files: files, fileBytesMax: random.pick([1000, 100_000]), slackBytes: random.pick([0, 1 << 20]))
+    }
+}
+
 /// "Incremental equals recomputed": runs a case with random changes, workers, cuts and restarts, and compares every view after every
 /// epoch with the reference over the rows as they are then.
 struct LawRun {
@@ -61,6 +86,8 @@ struct LawRun {
     private var driver: CircuitDriver
     private let seed: UInt64
     private var attached = 0
+    /// nil in the runs that keep state in memory.
+    private var disk: LawDisk?
 
     /// Runs a law for every seed of the settings and stops at the first failure.
     static func forAll(_ runs: Int = 1000, _ makeCase: (inout SeededGenerator) -> LawCase) {
@@ -77,6 +104,7 @@ struct LawRun {
         self.seed = seed
         random = SeededGenerator(seed: seed &* 0x2545_F491_4F6C_DD1D)
         law = makeCase(&random)
+        disk = random.oneIn(2) ? LawDisk(&random) : nil
         driver = Self.driver(law, &random)
     }
 
@@ -88,7 +116,7 @@ struct LawRun {
         do throws(SQLError) {
             try attachTables()
             for epoch in 1...random.number(1...8) {
-                if attached > 0, random.oneIn(10) { try restart() }
+                if attached > 0, random.oneIn(disk == nil ? 10 : 4) { try restart() } else { try checkpoint() }
                 // Views join at any time, but in their order.
                 while attached < law.views.count, random.oneIn(2) { try attachNext() }
                 change()
@@ -111,19 +139,63 @@ struct LawRun {
             var builder = PlanBuilder()
             let input = builder.tableInput(table.reference, table.relation.schema, appendOnly: table.relation.appendOnly)
             let width = table.relation.schema.count
-            let key = random.oneIn(3) ? [random.number(0...width - 1)] : Array(0..<width)
-            try driver.attach(JobPlan(id: table.reference.id, name: table.reference.name, plan: builder.materialize(input, key: key)))
+            let key = table.reference.id.number % 3 == 0 ? [Int(seed % UInt64(width))] : Array(0..<width)
+            try attach(JobPlan(id: table.reference.id, name: table.reference.name, plan: builder.materialize(input, key: key)))
         }
     }
 
     private mutating func attachNext() throws(SQLError) {
         let view = law.views[attached]
-        try driver.attach(JobPlan(id: view.reference.id, name: view.reference.name, plan: view.plan))
+        try attach(JobPlan(id: view.reference.id, name: view.reference.name, plan: view.plan))
         attached += 1
+    }
+
+    private var recovered: RecoveredState?
+
+    private func attach(_ job: JobPlan) throws(SQLError) {
+        var job = job
+        job.storage = disk.map { JobStorage(store: $0.store, recovered: recovered) }
+        try driver.attach(job)
+    }
+
+    /// Seals now and then, and writes what was sealed at some later time.
+    private mutating func checkpoint() throws(SQLError) {
+        guard var disk else { return }
+        defer { self.disk = disk }
+        if let sealed = disk.sealed, random.oneIn(2) {
+            do throws(IOFailure) { _ = try disk.store.write(sealed) { _ in false } } catch { throw error.sqlError }
+            disk.sealed = nil
+            disk.sinceWritten = disk.sinceSealed
+        }
+        if disk.sealed == nil, random.oneIn(2) {
+            disk.epoch = disk.epoch.next
+            disk.sealed = driver.seal(
+                EpochPosition(epoch: disk.epoch, openedAtMicros: 0, dmlPosition: 0, offsets: [:]), everything: disk.store.isDistrusted)
+            disk.sinceSealed = []
+        }
+    }
+
+    /// Cuts the power and goes on from the last checkpoint, with what came since.
+    private mutating func recover() throws(SQLError) {
+        guard var disk else { return }
+        disk.files.crash(random: SeededSource(random.next()))
+        disk.sealed = nil
+        disk.store = LawDisk.store(disk.files, &random)
+        recovered = try disk.store.recover()
+        defer { recovered = nil }
+        let workers = recovered?.record.workers ?? driver.workerCount
+        driver = CircuitDriver(workerCount: workers, seed: random.next(), backfillRowsMax: random.pick([1, 4, 20, 65_536]))
+        self.disk = disk
+        let views = attached
+        attached = 0
+        try attachTables()
+        for _ in 0..<views { try attachNext() }
+        for (batch, table) in disk.sinceWritten { driver.inject(batch, into: table) }
     }
 
     /// Builds the circuits anew, of another number of workers, and gives them all rows in one epoch.
     private mutating func restart() throws(SQLError) {
+        guard disk == nil else { return try recover() }
         driver = Self.driver(law, &random)
         let views = attached
         attached = 0
@@ -144,7 +216,11 @@ struct LawRun {
     }
 
     private mutating func inject(_ changes: [(row: [Scalar], weight: Int64)], _ table: LawCase.Table) {
-        for batch in RandomRelation.batches(changes, table.relation.schema, using: &random) { driver.inject(batch, into: table.reference.id) }
+        for batch in RandomRelation.batches(changes, table.relation.schema, using: &random) {
+            driver.inject(batch, into: table.reference.id)
+            disk?.sinceWritten.append((batch, table.reference.id))
+            disk?.sinceSealed.append((batch, table.reference.id))
+        }
     }
 
     private mutating func endEpoch(_ name: String) -> String? {

@@ -1,17 +1,6 @@
 import MillIO
-import Synchronization
+import MillTestKit
 import Testing
-
-final class SeededSource: RandomSource {
-    private let state: Mutex<UInt64>
-    init(_ seed: UInt64) { state = Mutex(seed) }
-    func next() -> UInt64 {
-        state.withLock { state in
-            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-            return state >> 33
-        }
-    }
-}
 
 func put(_ text: String, _ file: any File, at offset: Int = 0) throws { try Array(text.utf8).withUnsafeBytes { try file.write($0, at: offset) } }
 

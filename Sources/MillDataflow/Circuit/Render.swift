@@ -2,7 +2,6 @@ package import MillBase
 import MillColumnar
 import MillExpr
 package import MillPlan
-import MillState
 
 /// Stream plan -> circuit: one operator per plan node on every worker, connected as the plan says.
 ///
@@ -20,10 +19,12 @@ package struct RenderedJob {
     package let errors: OperatorErrors
     /// By plan node.
     package let nodes: [CircuitNode]
+    /// What checkpoints hold of it.
+    let tables: [StoredTable]
 
     package var root: CircuitNode { nodes[nodes.count - 1] }
 
-    /// - Throws: 0A000 for what an operator cannot do; the circuit is then not connected to anything.
+    /// - Throws: XX001 when stored state is damaged, 0A000 for what an operator cannot do; the circuit is then not connected to anything.
     package init(_ job: JobPlan, inputs: any RenderInputs) throws(SQLError) {
         self.job = job
         let errors = OperatorErrors()
@@ -47,16 +48,9 @@ package struct RenderedJob {
         for (number, planned) in job.plan.nodes.enumerated() {
             for (input, source) in planned.inputs.enumerated() { nodes[source.number].connect(to: nodes[number], input: input) }
         }
-        for (number, node) in nodes.enumerated() { try Self.prepare(node.operation, NodeIndex(number), job, on: inputs.here) }
-    }
-
-    /// Gives an operator its state from before, or lets it begin without.
-    private static func prepare(_ operation: any Operator, _ node: NodeIndex, _ job: JobPlan, on worker: WorkerIndex) throws(SQLError) {
-        let tables = operation.tables
-        guard let state = job.state else { return operation.begin() }
-        let isRestored = try state.restore(tables, of: node, on: worker)
-        for table in tables { table.track() }
-        if isRestored { operation.finishRestore() } else { operation.begin() }
+        var tables: [StoredTable] = []
+        for (number, node) in nodes.enumerated() { tables += try job.prepare(node.operation, number, on: inputs.here) }
+        self.tables = tables
     }
 
     private static func operation(_ index: NodeIndex, _ job: JobPlan, _ inputs: any RenderInputs) throws(SQLError) -> any Operator {

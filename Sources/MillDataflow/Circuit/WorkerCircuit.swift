@@ -3,6 +3,7 @@ package import MillColumnar
 package import MillConnectorKit
 package import MillPlan
 import MillState
+package import MillStore
 
 /// Everything that one worker runs: its shard of every job, its splits of every source, one epoch at a time.
 ///
@@ -254,6 +255,29 @@ package final class WorkerCircuit: RenderInputs {
         }
         return report
     }
+
+    /// The changes of all stored tables since the last seal, of the jobs that have caught up; between two epochs.
+    /// - Parameters:
+    ///   - jobs: the jobs that have caught up on all workers.
+    ///   - everything: the last checkpoint did not come to its end, so this one is to hold all pages.
+    package func seal(_ jobs: Set<ObjectID>, everything: Bool) -> [SealedTable] {
+        var sealed: [SealedTable] = []
+        // What follows from a job that begins anew does so as well.
+        var whole: Set<ObjectID> = []
+        for id in jobOrder where jobs.contains(id) {
+            guard let job = self.jobs[id]?.rendered, let store = job.job.storage?.store, job.job.upstream.isSubset(of: whole) else { continue }
+            whole.insert(id)
+            for stored in job.tables {
+                if everything { stored.table.forgetSeals() }
+                let changes = stored.table.seal(table: stored.id.number, rewriting: store.rewriting(stored.id))
+                sealed.append(SealedTable(place: stored.place, id: stored.id, changes: changes))
+            }
+        }
+        return sealed
+    }
+
+    /// Jobs whose state is stored.
+    package var storedJobs: Set<ObjectID> { Set(jobOrder.filter { jobs[$0]?.rendered.job.storage != nil }) }
 
     /// What is broken in the state of any operator, between two epochs; for tests and simulation.
     package func checkInvariants() -> [String] {
