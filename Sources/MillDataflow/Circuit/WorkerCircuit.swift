@@ -110,7 +110,7 @@ package final class WorkerCircuit: RenderInputs {
         do throws(SQLError) {
             for (id, node, columns) in sourcesOfNewJob {
                 if sources[id] == nil { sources[id] = try makeSource(id) }
-                try sources[id]?.add(node, columns: columns)
+                try sources[id]?.add(node, columns: columns, isRestored: job.isRestored)
             }
         } catch {
             try? removeFromSources(job.id)  // The first error is the one to report.

@@ -83,10 +83,11 @@ package final class SourceInput {
 
     package var hasConsumers: Bool { !consumers.isEmpty }
 
-    /// Starts reading a split; jobs that are already here have it from its beginning.
-    package func add(_ split: SourceSplit) throws(SQLError) {
+    /// Starts reading a split; jobs that are already here have it from there on.
+    /// - Parameter resumed: where a checkpoint has all restored jobs; nil at the split's origin.
+    package func add(_ split: SourceSplit, at resumed: SplitOffset? = nil) throws(SQLError) {
         guard !splits.contains(where: { $0.split == split }) else { return }
-        let offset = definition.origin[split] ?? SplitOffset(0)
+        let offset = resumed ?? definition.origin[split] ?? SplitOffset(0)
         let reader = try definition.connector.openReader(split, at: offset, onData: onData)
         let input = SplitInput(split: split, reader: reader, offset: offset)
         input.joined = consumers.filter { jobFailures[$0.node.job] == nil }
@@ -94,11 +95,12 @@ package final class SourceInput {
     }
 
     /// A job's scan node joins: at once while nothing has been read, else by catching up.
-    package func add(_ node: CircuitNode, columns wanted: [Int]) throws(SQLError) {
+    /// - Parameter isRestored: the job's state has everything before the offsets at which the splits began.
+    package func add(_ node: CircuitNode, columns wanted: [Int], isRestored: Bool = false) throws(SQLError) {
         let consumer = Consumer(node: node, columns: wanted)
         for split in splits {
             let origin = definition.origin[split.split] ?? SplitOffset(0)
-            if split.offset <= origin, split.reader.isFinished == false {
+            if isRestored || split.offset <= origin && !split.reader.isFinished {
                 split.joined.append(consumer)
             } else {
                 let reader = try definition.connector.openReader(split.split, at: origin, onData: onData)

@@ -2,6 +2,7 @@ package import MillBase
 package import MillColumnar
 package import MillIO
 package import MillState
+package import MillStore
 import Synchronization
 
 /// Opens epochs on all workers, carries out what happens between them, and publishes them.
@@ -21,6 +22,8 @@ package final class Conductor: Sendable {
     private let clock: any Clock
     private let wakePending = Atomic<Bool>(false)
     private let latest = Mutex<EpochRecord>(.none)
+    /// An epoch that has run and could not be published yet.
+    private let unpublished = Mutex<EpochRecord?>(nil)
     private let threads = Mutex<[PinnedThread]>([])
     private let options: Options
 
@@ -32,15 +35,20 @@ package final class Conductor: Sendable {
         package var recordsMin: Int
         package var recordsMax: Int
         package var bytesMax: Int
+        /// Called with an epoch before it is published; false: it cannot be now. It is asked again when the conductor is woken, and
+        /// until then no other epoch opens.
+        package var willPublish: (@Sendable (EpochRecord) -> Bool)?
 
         package init(
-            targetNanos: UInt64 = 100_000_000, backlogNanos: UInt64 = 1_000_000_000, recordsMin: Int = 8192, recordsMax: Int = 4 << 20, bytesMax: Int = 256 << 20
+            targetNanos: UInt64 = 100_000_000, backlogNanos: UInt64 = 1_000_000_000, recordsMin: Int = 8192, recordsMax: Int = 4 << 20, bytesMax: Int = 256 << 20,
+            willPublish: (@Sendable (EpochRecord) -> Bool)? = nil
         ) {
             self.targetNanos = targetNanos
             self.backlogNanos = backlogNanos
             self.recordsMin = recordsMin
             self.recordsMax = recordsMax
             self.bytesMax = bytesMax
+            self.willPublish = willPublish
         }
     }
 
@@ -197,6 +205,29 @@ package final class Conductor: Sendable {
         return record
     }
 
+    /// The changes of all stored state since the last seal, as of the last published epoch; nil after `stop`, and while the state is
+    /// ahead of it.
+    /// - Parameter everything: the last checkpoint did not come to its end.
+    package func seal(everything: Bool) async -> (record: EpochRecord, tables: [SealedTable])? {
+        await withCheckedContinuation { continuation in
+            order(
+                .between(
+                    { conductor in
+                        guard conductor.unpublished.withLock({ $0 == nil }) else { return continuation.resume(returning: nil) }
+                        // As it is now: a job may have come since the epoch was published.
+                        let now = conductor.gather { $0.report }.reduce(into: EpochReport()) { $0.merge($1) }
+                        var record = conductor.published
+                        record.offsets = now.offsets
+                        let missing = now.catchingUp.union(now.jobFailures.keys)
+                        let parts = conductor.gather { circuit in circuit.seal(circuit.storedJobs.subtracting(missing), everything: everything) }
+                        continuation.resume(returning: (record, parts.flatMap { $0 }))
+                    }, refused: { _ in continuation.resume(returning: nil) }))
+        }
+    }
+
+    /// Epochs go on from one that was published before the process began; before the first.
+    package func resume(after epoch: Epoch) { latest.withLock { $0.epoch = epoch } }
+
     private static let stopped = SQLError(.adminShutdown, "the server is shutting down")
 
     /// Waits for a published epoch that meets a condition; the last one counts. After `stop` returns the last one at once.
@@ -250,7 +281,13 @@ package final class Conductor: Sendable {
             }
             guard hasMore else { continue }
             wakePending.store(false, ordering: .releasing)
-            let record = runEpoch(records: budget, &pending)
+            let record = unpublished.withLock { $0 } ?? runEpoch(records: budget, &pending)
+            guard options.willPublish?(record) ?? true else {
+                unpublished.withLock { $0 = record }
+                hasMore = false
+                continue
+            }
+            unpublished.withLock { $0 = nil }
             hasMore = record.hasMore
             behind = record.hasMore ? behind + 1 : 0
             adapt(&budget, to: record, behind: behind)
