@@ -47,13 +47,15 @@ let modules: [Module] = [
     Module(name: "MillBinder", uses: ["MillBase", "MillColumnar", "MillSQL", "MillExpr", "MillPlan", "MillCatalog"]),
     Module(name: "MillOptimizer", uses: ["MillBase", "MillColumnar", "MillExpr", "MillPlan"]),
     Module(name: "MillDataflow", uses: ["MillBase", "MillColumnar", "MillIO", "MillExpr", "MillState", "MillStore", "MillPlan", "MillConnectorKit"]),
+    Module(
+        name: "MillMeta", uses: ["MillBase", "MillColumnar", "MillConnectorKit", "MillPlan", "MillCatalog", "CChecksum"], packages: [("GRDB", "GRDB.swift")]),
     Module(name: "MillConnectors", uses: ["MillBase", "MillColumnar", "MillIO", "MillText", "MillLog", "MillKafkaWire", "MillConnectorKit", "CRdkafka"]),
     // L6
     Module(
         name: "MillEngine",
         uses: [
             "MillBase", "MillColumnar", "MillIO", "MillSQL", "MillExpr", "MillState", "MillStore", "MillLog", "MillConnectorKit", "MillPlan", "MillCatalog",
-            "MillBinder", "MillOptimizer", "MillDataflow", "MillText", "MillConnectors",
+            "MillBinder", "MillOptimizer", "MillDataflow", "MillMeta", "MillText", "MillConnectors",
         ]),
     // L7
     Module(name: "MillPgServer", uses: ["MillBase", "MillColumnar", "MillPgWire", "MillSQL", "MillExpr", "MillEngine"], packages: nio + log),
@@ -69,7 +71,7 @@ let modules: [Module] = [
 
 /// Tests may use MillTestKit and everything their module uses; a few need more.
 let testExtras: [String: [String]] = [
-    "MillOptimizer": ["MillSQL", "MillCatalog", "MillBinder"],
+    "MillOptimizer": ["MillSQL", "MillCatalog", "MillBinder", "MillMeta"],
     "MillLog": [],
     "MillDataflow": [],
 ]
@@ -83,7 +85,7 @@ let testData: [String: [String]] = [
 let executable = Module(
     name: "millrace",
     uses: [
-        "MillBase", "MillColumnar", "MillIO", "MillKafkaWire", "MillEngine", "MillConnectors", "MillLog", "MillPgServer", "MillPgWire", "MillKafkaServer",
+        "MillBase", "MillColumnar", "MillIO", "MillKafkaWire", "MillMeta", "MillEngine", "MillConnectors", "MillLog", "MillPgServer", "MillPgWire", "MillKafkaServer",
         "MillTemplate", "MillBench",
     ],
     packages: nio + log + [("ArgumentParser", "swift-argument-parser"), ("ServiceLifecycle", "swift-service-lifecycle"), ("UnixSignals", "swift-service-lifecycle")])
@@ -106,6 +108,7 @@ let packages: [String: Package.Dependency] = [
     "swift-log": .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     "swift-argument-parser": .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     "swift-service-lifecycle": .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+    "GRDB.swift": .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     "Yams": .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
 ]
 

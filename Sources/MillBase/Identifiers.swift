@@ -1,8 +1,13 @@
 /// A catalog object: source, table, view, sink. Stable for its life, never reused; doubles as the PostgreSQL oid.
-package struct ObjectID: Hashable, Comparable, Sendable, CustomStringConvertible {
+package struct ObjectID: Hashable, Comparable, Sendable, Codable, CustomStringConvertible {
     package let number: UInt32
     package init(_ number: UInt32) { self.number = number }
+    package init(from decoder: any Decoder) throws { self.init(try decoder.singleValueContainer().decode(UInt32.self)) }
     package static func < (a: ObjectID, b: ObjectID) -> Bool { a.number < b.number }
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(number)
+    }
     package var description: String { String(number) }
 }
 

@@ -1,5 +1,5 @@
 /// A range of UTF-8 bytes in a statement's text: `start` inclusive, `end` exclusive, both from 0.
-package struct SourceSpan: Hashable, Sendable {
+package struct SourceSpan: Hashable, Sendable, Codable {
     package var start: Int
     package var end: Int
 

@@ -70,8 +70,11 @@ package struct Catalog: CatalogReader {
     /// Adds an object under the identifier it had when it was stored.
     package mutating func restore(_ object: CatalogObject) {
         insert(object)
-        nextID = max(nextID, object.id.number + 1)
+        reserve(before: ObjectID(object.id.number + 1))
     }
+
+    /// New objects get `id` or a higher identifier: lower ones have been given out before.
+    package mutating func reserve(before id: ObjectID) { nextID = max(nextID, id.number) }
 
     /// Puts a changed definition in an existing object's place; name and identifier stay.
     package mutating func replace(_ object: CatalogObject) {

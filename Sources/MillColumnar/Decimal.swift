@@ -1,14 +1,14 @@
 /// A numeric value: a 128-bit count of units of 10^-scale, or NaN or an infinity, in 24 bytes.
 ///
 /// Two words instead of `Int128` keep the alignment at 8, so that a row in state needs no padding.
-package struct Decimal: Sendable, BitwiseCopyable {
+package struct Decimal: Sendable, Codable, BitwiseCopyable {
     package var low: UInt64
     package var high: Int64
     /// Digits after the point, 0 to 38.
     package var scale: Int32
     package var kind: Kind
 
-    package enum Kind: Int32, Sendable, BitwiseCopyable {
+    package enum Kind: Int32, Sendable, Codable, BitwiseCopyable {
         case finite = 0
         case positiveInfinity = 1
         case negativeInfinity = 2

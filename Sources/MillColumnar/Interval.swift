@@ -1,5 +1,5 @@
 /// Months, days and microseconds kept apart, as PostgreSQL does: a month has no fixed number of days.
-package struct Interval: Hashable, Sendable, BitwiseCopyable {
+package struct Interval: Hashable, Sendable, Codable, BitwiseCopyable {
     package var months: Int32
     package var days: Int32
     package var micros: Int64

@@ -1,7 +1,7 @@
 /// One value outside a column: literals, parameters, options. Never on an event's path.
 ///
 /// The type is carried beside it: dates, times and timestamps are `.int` with the column's unit, jsonb is `.string`.
-package enum Scalar: Sendable, Hashable {
+package enum Scalar: Sendable, Hashable, Codable {
     case null
     case boolean(Bool)
     case int(Int64)

@@ -1,5 +1,5 @@
 /// A column's name and type.
-package struct Field: Hashable, Sendable {
+package struct Field: Hashable, Sendable, Codable {
     package var name: String
     package var type: SQLType
 

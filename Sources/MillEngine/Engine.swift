@@ -4,6 +4,7 @@ import MillColumnar
 import MillConnectorKit
 package import MillDataflow
 package import MillIO
+package import MillMeta
 import MillOptimizer
 import MillPlan
 import MillSQL
@@ -38,6 +39,8 @@ package actor Engine {
     package let options: Options
     package nonisolated let conductor: Conductor
     let assembly: any SourceAssembly
+    /// Where definitions outlive the process; nil when they need not.
+    let meta: MetaStore?
     let sources = SourceRegistry()
     nonisolated let rejects: RejectStore
     /// Stores what any reader of a source rejects.
@@ -47,10 +50,11 @@ package actor Engine {
     let commits = AsyncLock()
     /// Views that have not yet taken over what was there before them; they cannot be read.
     var creating: Set<ObjectID> = []
-    /// Stream plans of materialized views, by view.
+    /// Stream plans of tables and materialized views.
     var plans: [ObjectID: StreamPlan] = [:]
     /// Ends a job's work in the middle of an epoch, by job.
     var abandonments: [ObjectID: JobAbandonment] = [:]
+    var restoration = Restoration()
     private var discovery: Task<Void, Never>?
     /// Sources that have not yet answered which splits they have.
     private var discovering: [ObjectID: Discovery] = [:]
@@ -58,11 +62,14 @@ package actor Engine {
     /// How often a source that is being asked for its splits is to be asked.
     private enum Discovery { case once, again }
 
-    /// - Parameter assembly: makes connectors and decoders from options: the one place that knows them all.
-    package init(environment: Environment, options: Options = Options(), assembly: any SourceAssembly) {
+    /// - Parameters:
+    ///   - assembly: makes connectors and decoders from options: the one place that knows them all.
+    ///   - meta: where definitions are kept; without one they end with the engine.
+    package init(environment: Environment, options: Options = Options(), assembly: any SourceAssembly, meta: MetaStore? = nil) {
         self.environment = environment
         self.options = options
         self.assembly = assembly
+        self.meta = meta
         catalog = Catalog(systemObjects: SystemRelations.all.map(\.object))
         let rejects = RejectStore(bytesMaxPerSource: options.rejectBytesMax)
         self.rejects = rejects
@@ -91,6 +98,7 @@ package actor Engine {
     package func stop() {
         discovery?.cancel()
         discovery = nil
+        restoration.cancel()
         for abandonment in abandonments.values { abandonment.abandon() }
         conductor.stop()
     }

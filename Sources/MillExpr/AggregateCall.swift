@@ -1,7 +1,7 @@
 package import MillColumnar
 
 /// An aggregate in a GROUP BY: which function, over what, and which rows count.
-package struct AggregateCall: Hashable, Sendable {
+package struct AggregateCall: Hashable, Sendable, Codable {
     package var function: AggregateFunction
     /// The value that is aggregated; nil for `count(*)`.
     package var argument: BoundExpression?
@@ -25,7 +25,7 @@ package struct AggregateCall: Hashable, Sendable {
 }
 
 /// The aggregates. Argument types are already coerced to what the function takes.
-package enum AggregateFunction: String, Hashable, Sendable, CaseIterable {
+package enum AggregateFunction: String, Hashable, Sendable, Codable, CaseIterable {
     /// Rows, or present values when there is an argument. bigint.
     case count
     /// int16 and int32 give bigint, bigint and numeric give numeric, real gives real, double gives double.

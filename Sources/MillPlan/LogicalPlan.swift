@@ -50,7 +50,7 @@ package indirect enum LogicalPlan: Hashable, Sendable {
 }
 
 /// Some columns of a source, table, view or system relation.
-package struct LogicalScan: Hashable, Sendable {
+package struct LogicalScan: Hashable, Sendable, Codable {
     package var relation: RelationReference
     /// Numbers of the relation's columns that are read, in output order.
     package var columns: [Int]
@@ -64,8 +64,8 @@ package struct LogicalScan: Hashable, Sendable {
 }
 
 /// A relation of the catalog as plans name it.
-package struct RelationReference: Hashable, Sendable {
-    package enum Kind: String, Hashable, Sendable {
+package struct RelationReference: Hashable, Sendable, Codable {
+    package enum Kind: String, Hashable, Sendable, Codable {
         /// Append-only records from outside, from the origin on.
         case source
         /// Rows written by DML.
@@ -87,7 +87,7 @@ package struct RelationReference: Hashable, Sendable {
 }
 
 /// Rows of expressions without columns.
-package struct LogicalValues: Hashable, Sendable {
+package struct LogicalValues: Hashable, Sendable, Codable {
     package var rows: [[BoundExpression]]
     package var schema: Schema
 
@@ -139,7 +139,7 @@ package struct LogicalAggregate: Hashable, Sendable {
     package var schema: Schema { zip(names, keys.map(\.type) + calls.map(\.type)).map { Field($0, $1) } }
 }
 
-package enum JoinKind: String, Hashable, Sendable {
+package enum JoinKind: String, Hashable, Sendable, Codable {
     case inner
     case left
     case right
@@ -200,7 +200,7 @@ package struct LogicalTimeWindow: Hashable, Sendable {
     }
 }
 
-package struct TimeWindow: Hashable, Sendable {
+package struct TimeWindow: Hashable, Sendable, Codable {
     /// The input column with the time: date, timestamp or timestamptz.
     package var timeColumn: Int
     /// timestamp, or timestamptz when the time column is one.
@@ -244,7 +244,7 @@ package struct LogicalRank: Hashable, Sendable {
 }
 
 /// One key of an ORDER BY, a column of the input.
-package struct SortKey: Hashable, Sendable {
+package struct SortKey: Hashable, Sendable, Codable {
     package var column: Int
     package var descending: Bool
     package var nullsFirst: Bool
@@ -257,7 +257,7 @@ package struct SortKey: Hashable, Sendable {
 }
 
 /// A whole query: what its rows are, and the order and cut of the outermost SELECT.
-package struct BoundQuery: Hashable, Sendable {
+package struct BoundQuery: Hashable, Sendable, Codable {
     package var plan: LogicalPlan
     /// Over the plan's columns, of which only the first `visible` are shown: ORDER BY may need hidden ones.
     package var order: [SortKey]

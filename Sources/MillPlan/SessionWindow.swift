@@ -19,7 +19,7 @@ package struct LogicalSessionWindow: Hashable, Sendable {
 /// Its start is the first time, its end the last time plus the gap. This is Flink's rule: a row at `t` opens [t, t + gap], and what
 /// overlaps or touches is merged (`TimeWindow.intersects`), so two rows exactly one gap apart are in one session though the end is
 /// exclusive.
-package struct SessionWindow: Hashable, Sendable {
+package struct SessionWindow: Hashable, Sendable, Codable {
     /// The input column with the time: date, timestamp or timestamptz.
     package var timeColumn: Int
     /// timestamp, or timestamptz when the time column is one.

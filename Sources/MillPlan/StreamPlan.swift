@@ -5,8 +5,11 @@ package import MillExpr
 /// twice (a self-join's input, a common subquery) is one node with two consumers.
 ///
 /// Made by the optimizer, rendered into a circuit on every worker. Node numbers are stable within a plan: state tables and
-/// exchanges are named by them.
-package struct StreamPlan: Hashable, Sendable {
+/// exchanges are named by them. Stored with the catalog and read back, never made anew.
+package struct StreamPlan: Hashable, Sendable, Codable {
+    /// The version of the stored form that this program writes; it is raised whenever an older program could misread a plan.
+    package static let formatVersion = 1
+
     /// Inputs come before their consumers; the last node is the root.
     package private(set) var nodes: [StreamNode] = []
 
@@ -28,16 +31,32 @@ package struct StreamPlan: Hashable, Sendable {
         nodes.append(node)
         return NodeIndex(nodes.count - 1)
     }
+
+    private enum CodingKeys: CodingKey { case nodes }
+
+    /// Every node keeps its number: state is stored by it.
+    package init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        nodes = try container.decode([StreamNode].self, forKey: .nodes)
+        guard !nodes.isEmpty, nodes.enumerated().allSatisfy({ index, node in node.inputs.allSatisfy { (0..<index).contains($0.number) } }) else {
+            throw DecodingError.dataCorruptedError(forKey: .nodes, in: container, debugDescription: "a node's inputs come before it")
+        }
+    }
 }
 
-package struct NodeIndex: Hashable, Comparable, Sendable, CustomStringConvertible {
+package struct NodeIndex: Hashable, Comparable, Sendable, Codable, CustomStringConvertible {
     package let number: Int
     package init(_ number: Int) { self.number = number }
+    package init(from decoder: any Decoder) throws { self.init(try decoder.singleValueContainer().decode(Int.self)) }
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(number)
+    }
     package static func < (a: NodeIndex, b: NodeIndex) -> Bool { a.number < b.number }
     package var description: String { String(number) }
 }
 
-package struct StreamNode: Hashable, Sendable {
+package struct StreamNode: Hashable, Sendable, Codable {
     package var operation: StreamOperation
     package var inputs: [NodeIndex]
     package var schema: Schema
@@ -52,7 +71,7 @@ package struct StreamNode: Hashable, Sendable {
 }
 
 /// What the planner knows of a node's output; operators choose cheaper algorithms from it and never guess.
-package struct StreamProperties: Hashable, Sendable {
+package struct StreamProperties: Hashable, Sendable, Codable {
     /// Columns whose values are different in every row once an epoch is whole; nil when none are known.
     package var uniqueKey: [Int]?
     /// No row is ever taken back: all weights are positive.
@@ -67,7 +86,7 @@ package struct StreamProperties: Hashable, Sendable {
     }
 }
 
-package enum Distribution: Hashable, Sendable {
+package enum Distribution: Hashable, Sendable, Codable {
     /// Anywhere.
     case any
     /// By the hash of these columns' values, in this order.
@@ -76,7 +95,7 @@ package enum Distribution: Hashable, Sendable {
     case single
 }
 
-package enum StreamOperation: Hashable, Sendable {
+package enum StreamOperation: Hashable, Sendable, Codable {
     /// Columns of a source's records, from its origin on. Append-only.
     case source(RelationReference, columns: [Int])
     /// The deltas of a table or materialized view, with its present rows first. In an ad-hoc query: its rows as of an epoch;

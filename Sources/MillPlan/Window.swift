@@ -1,5 +1,5 @@
 /// How a partition's rows are numbered in their order.
-package enum RankFunction: String, Hashable, Sendable, CaseIterable {
+package enum RankFunction: String, Hashable, Sendable, Codable, CaseIterable {
     /// 1, 2, 3, ...; rows that the order leaves equal are told apart by their other columns, so that the numbers are the same every time.
     case rowNumber = "row_number"
     /// One more than the rows before the first of its equals.
@@ -9,7 +9,7 @@ package enum RankFunction: String, Hashable, Sendable, CaseIterable {
 }
 
 /// A partition of rows and their order in it. No columns: one partition, no order.
-package struct Window: Hashable, Sendable {
+package struct Window: Hashable, Sendable, Codable {
     package var partition: [Int]
     package var order: [SortKey]
 
@@ -32,7 +32,7 @@ package struct Window: Hashable, Sendable {
 /// Which rows of each partition are kept: those whose number is above `offset` and at most `offset + limit`.
 ///
 /// `LIMIT limit OFFSET offset` is the cut by row number of a single partition.
-package struct Cut: Hashable, Sendable {
+package struct Cut: Hashable, Sendable, Codable {
     package var function: RankFunction
     /// nil: all after the offset.
     package var limit: Int?

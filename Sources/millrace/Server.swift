@@ -6,6 +6,7 @@ import MillEngine
 import MillIO
 import MillKafkaServer
 import MillLog
+import MillMeta
 import MillPgServer
 
 /// Everything in one process: the log and its Kafka listener, the engine and its Postgres listener.
@@ -19,6 +20,7 @@ final class Server: Sendable {
 
     let log: Log
     let engine: Engine
+    private let meta: MetaStore
     private let directoryLock: DirectoryLock
     private let kafka: KafkaServer?
     private let pg: PgServer?
@@ -34,6 +36,7 @@ final class Server: Sendable {
         try await ListenerProbe.check(options.kafka, listener: "Kafka", option: "--kafka")
         try environment.files.createDirectory(options.dataDirectory)
         let directoryLock = try DirectoryLock(options.dataDirectory)
+        let meta = try MetaStore(path: options.dataDirectory + "/meta.db")
         let log = try Log(environment: environment, directory: options.dataDirectory + "/log")
         for tail in log.truncatedTails {
             logger.warning("cut a torn tail off", metadata: ["path": "\(tail.path)", "kept_bytes": "\(tail.keptBytes)", "cut_bytes": "\(tail.cutBytes)"])
@@ -55,7 +58,8 @@ final class Server: Sendable {
             }
         }
         let assembly = Assembly(environment: environment, embedded: EmbeddedBroker(log: log, addresses: addresses))
-        let engine = Engine(environment: environment, options: Engine.Options(workerCount: options.workerCount), assembly: assembly)
+        let engine = Engine(environment: environment, options: Engine.Options(workerCount: options.workerCount), assembly: assembly, meta: meta)
+        try await engine.restore()
         await engine.start()
         var pg: PgServer?
         var pgAddress: String?
@@ -66,13 +70,14 @@ final class Server: Sendable {
             pg = server
             pgAddress = server.port.map { "\(options.pg.host):\($0)" }
         }
-        return Server(directoryLock: directoryLock, log: log, engine: engine, kafka: kafka, pg: pg, kafkaAddress: kafkaAddress, pgAddress: pgAddress)
+        return Server(directoryLock: directoryLock, meta: meta, log: log, engine: engine, kafka: kafka, pg: pg, kafkaAddress: kafkaAddress, pgAddress: pgAddress)
     }
 
     private init(
-        directoryLock: DirectoryLock, log: Log, engine: Engine, kafka: KafkaServer?, pg: PgServer?, kafkaAddress: String?, pgAddress: String?
+        directoryLock: DirectoryLock, meta: MetaStore, log: Log, engine: Engine, kafka: KafkaServer?, pg: PgServer?, kafkaAddress: String?, pgAddress: String?
     ) {
         self.directoryLock = directoryLock
+        self.meta = meta
         self.log = log
         self.engine = engine
         self.kafka = kafka
@@ -87,5 +92,6 @@ final class Server: Sendable {
         await engine.stop()
         await kafka?.stop()
         log.close()
+        meta.close()
     }
 }

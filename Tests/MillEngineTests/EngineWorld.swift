@@ -2,6 +2,7 @@ import MillBase
 import MillColumnar
 import MillEngine
 import MillIO
+import MillMeta
 import MillSQL
 
 /// An engine over files in memory, with one session that takes SQL text.
@@ -42,15 +43,17 @@ final class EngineWorld: Sendable {
     let engine: Engine
     let session: Session
 
-    /// - Parameter assembly: what makes sources; the program's own when nil.
+    /// - Parameters:
+    ///   - assembly: what makes sources; the program's own when nil.
+    ///   - meta: what earlier engines have left; `engine.restore()` takes it up.
     init(
         workerCount: Int = 1, assembly: (any SourceAssembly)? = nil, clock: any Clock = SystemClock(),
-        splitDiscoveryNanos: UInt64 = 1_000_000_000
+        splitDiscoveryNanos: UInt64 = 1_000_000_000, meta: MetaStore? = nil
     ) async {
         let environment = Environment(files: files, clock: clock, random: SystemRandomSource())
         engine = Engine(
             environment: environment, options: Engine.Options(workerCount: workerCount, splitDiscoveryNanos: splitDiscoveryNanos),
-            assembly: assembly ?? Assembly(environment: environment, embedded: nil))
+            assembly: assembly ?? Assembly(environment: environment, embedded: nil), meta: meta)
         await engine.start()
         session = Session(engine: engine, userName: "root", databaseName: "dev")
     }

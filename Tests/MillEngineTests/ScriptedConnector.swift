@@ -23,6 +23,8 @@ final class ScriptedConnector: SourceConnector {
         var onEmptyPoll: (@Sendable () -> Void)?
         /// Holds up the questions to the broker.
         var onQuestion: (@Sendable () -> Void)?
+        /// What questions to the broker are answered with.
+        var questionError: SQLError?
         var emptyPolls = 0
     }
 
@@ -48,6 +50,7 @@ final class ScriptedConnector: SourceConnector {
 
     func currentSplits() throws(SQLError) -> [SourceSplit] {
         state.withLock { $0.onQuestion }?()
+        if let error = state.withLock({ $0.questionError }) { throw error }
         return state.withLock { $0.splits.indices }.map { split($0) }
     }
 

@@ -12,8 +12,14 @@ import MillSQL
 /// last SELECT or CREATE MATERIALIZED VIEW, after the optimizer.
 struct PlanFile {
     /// The file's text with the plans as they are now.
-    static func blessed(_ text: String) throws -> String {
+    static func blessed(_ text: String) throws -> String { try read(text).blessed }
+
+    /// The plans of every case.
+    static func planned(_ text: String) throws -> [PlanWorld.Planned] { try read(text).planned }
+
+    private static func read(_ text: String) throws -> (blessed: String, planned: [PlanWorld.Planned]) {
         var world = PlanWorld()
+        var planned: [PlanWorld.Planned] = []
         var output: [String] = []
         var sql: [String] = []
         var section = ""
@@ -28,7 +34,8 @@ struct PlanFile {
             output.append(contentsOf: sql)
             sql = []
             guard let plans = try world.run(statements) else { return }
-            output += ["-- logical", plans.logical, "-- stream", plans.stream, ""] + after
+            planned.append(plans)
+            output += ["-- logical", plans.logical.explained, "-- stream", plans.stream.explained, ""] + after
         }
         for line in text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init) {
             switch line {
@@ -46,7 +53,7 @@ struct PlanFile {
         }
         try finish()
         while output.last?.isEmpty ?? false { output.removeLast() }
-        return output.joined(separator: "\n") + "\n"
+        return (output.joined(separator: "\n") + "\n", planned)
     }
 }
 
@@ -55,9 +62,12 @@ struct PlanWorld {
     var catalog = Catalog()
     var properties: [ObjectID: StreamProperties] = [:]
 
+    /// A query after the optimizer, and the stream plan made of it.
+    typealias Planned = (logical: BoundQuery, stream: StreamPlan)
+
     /// Runs statements; the plans of the last that has some.
-    mutating func run(_ text: String) throws -> (logical: String, stream: String)? {
-        var plans: (String, String)?
+    mutating func run(_ text: String) throws -> Planned? {
+        var plans: Planned?
         for parsed in try Parser.parseStatements(text) {
             switch parsed.statement {
             case .createRelation(let statement):
@@ -83,10 +93,10 @@ struct PlanWorld {
                 let query = Optimizer.optimize(bound.query)
                 let plan = try StreamPlanner.planView(query, relationProperties: relationProperties)
                 properties[object.id] = plan[plan.root].properties
-                plans = (query.explained, plan.explained)
+                plans = (query, plan)
             case .query(let query):
                 let bound = Optimizer.optimize(try bind(query))
-                plans = (bound.explained, StreamPlanner.planQuery(bound, relationProperties: relationProperties).explained)
+                plans = (bound, StreamPlanner.planQuery(bound, relationProperties: relationProperties))
             default: break
             }
         }

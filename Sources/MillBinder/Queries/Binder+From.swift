@@ -58,7 +58,11 @@ extension Binder {
         let plan: LogicalPlan
         switch object.kind {
         case .view:
-            guard let query = object.query else { throw SQLError(.internalError, "view \"\(object.name)\" has no query", at: name.span.source) }
+            guard let query = object.query else {
+                throw SQLError(
+                    .objectNotInPrerequisiteState, "what view \"\(object.name)\" means is not known", hint: "Drop it and create it again.",
+                    at: name.span.source)
+            }
             plan = try relation(query)
             try count(relations: plan.scanCount, at: name.span.source)
         case .sink: throw SQLError(.wrongObjectType, "\"\(object.name)\" is a sink", hint: "A sink cannot be read.", at: name.span.source)

@@ -140,14 +140,16 @@ package final class Conductor: Sendable {
     /// - Returns: the last epoch without it.
     /// - Throws: 57P01 after `stop`.
     @discardableResult
-    package func attach(_ job: JobPlan) async throws(SQLError) -> Epoch {
-        let result: Result<Epoch, SQLError> = await withCheckedContinuation { continuation in
+    package func attach(_ job: JobPlan) async throws(SQLError) -> Epoch { try await attach([job])[0].get() }
+
+    /// Adds several jobs between the same two epochs, in this order, each on all workers or on none.
+    package func attach(_ jobs: [JobPlan]) async -> [Result<Epoch, SQLError>] {
+        await withCheckedContinuation { continuation in
             order(
                 .between(
-                    { conductor in continuation.resume(returning: conductor.attachToAll(job)) },
-                    refused: { _ in continuation.resume(returning: .failure(Self.stopped)) }))
+                    { conductor in continuation.resume(returning: jobs.map { conductor.attachToAll($0) }) },
+                    refused: { _ in continuation.resume(returning: jobs.map { _ in .failure(Self.stopped) }) }))
         }
-        return try result.get()
     }
 
     /// On the conductor's thread.

@@ -5,6 +5,7 @@ import MillColumnar
 import MillConnectorKit
 import MillDataflow
 import MillIO
+import MillMeta
 import MillOptimizer
 import MillPlan
 package import MillSQL
@@ -38,12 +39,20 @@ extension Engine {
         try await definitions.lock(unless: session.cancellation)
         isLocked = true
         if existing(statement.name, ifNotExists: statement.ifNotExists, &notices) { return }
-        let object = try catalog.create(draft)
+        var changed = catalog
+        let object = try changed.create(draft)
+        try await store { (meta) throws(SQLError) in try meta.create(object, origin: origin) }
+        catalog = changed
+        register(object, made, origin: origin)
+        notices += made.notices.map { SQLError(.successfulCompletion, $0) }
+    }
+
+    /// From here on jobs can read a source.
+    func register(_ object: CatalogObject, _ made: AssembledSource, origin: [SourceSplit: SplitOffset]) {
         let source = SourceDefinition(id: object.id, name: object.name, connector: made.connector, makeDecoder: made.makeDecoder, origin: origin)
         sources.add(source) { [weak self] in
             Task { await self?.splitsMayHaveChanged(source) }
         }
-        notices += made.notices.map { SQLError(.successfulCompletion, $0) }
     }
 
     /// Under the lock of definitions.
@@ -55,20 +64,36 @@ extension Engine {
                 .featureNotSupported, "a table with connector \"\(connector)\" is not supported", hint: "Use CREATE SOURCE and a materialized view over it.",
                 at: statement.name.span.source)
         }
-        let object = try catalog.create(draft)
-        do throws(SQLError) { try await conductor.attach(JobPlan(id: object.id, name: object.name, plan: Self.tablePlan(object))) } catch {
-            _ = try? catalog.drop(.table, schema: object.schemaName, name: object.name, cascade: true)  // It was created a moment ago.
-            throw error
-        }
-        guard let query else { return }
+        var changed = catalog
+        let object = try changed.create(draft)
+        let plan = Self.tablePlan(object)
+        try await store { (meta) throws(SQLError) in try meta.create(object, job: (plan, query == nil ? .running : .creating)) }
+        catalog = changed
+        plans[object.id] = plan
         do throws(SQLError) {
+            try await conductor.attach(JobPlan(id: object.id, name: object.name, plan: plan))
+            guard let query else { return }
             let rows = try await queryRun(query, session: session).collect(session.cancellation)
             if !rows.isEmpty { try await conductor.inject([(object.id, rows)]) }
+            try await store { (meta) throws(SQLError) in try meta.setRunning(object.id) }
         } catch {
-            // It was created a moment ago; what others built on it meanwhile goes too.
-            if let removed = try? catalog.drop(.table, schema: object.schemaName, name: object.name, cascade: true) { await retire(removed) }
+            await takeBack(object)
             throw error
         }
+    }
+
+    /// Removes what was created a moment ago, with what others built on it meanwhile; under the lock of definitions.
+    ///
+    /// Should the store not take that, the object is there again after a restart: a table whose rows are missing goes then, and a view
+    /// begins anew.
+    private func takeBack(_ object: CatalogObject) async {
+        // It may have been dropped meanwhile, and its name taken by another.
+        guard catalog.object(object.id) != nil,
+            let removed = try? catalog.drop(object.kind, schema: object.schemaName, name: object.name, cascade: true)
+        else { return }
+        let ids = removed.map(\.id)
+        try? await store { (meta) throws(SQLError) in try meta.drop(ids) }  // As said above.
+        await retire(removed)
     }
 
     /// The connector and decoders of a source that may be created.
@@ -100,30 +125,33 @@ extension Engine {
         if existing(statement.name, ifNotExists: statement.ifNotExists, &notices) { return }
         let binder = Binder(catalog: reader, context: session.binderContext(.view, functions: catalogFunctions(session)))
         let bound = try binder.bind(createView: statement)
-        if let creatingInput = binder.dependencies.first(where: creating.contains), let object = catalog.object(creatingInput) {
-            throw notReady(object)
-        }
+        try requireReady(binder.dependencies)
         let draft = CatalogObject(
             id: ObjectID(0), schemaName: bound.schemaName, name: bound.name, kind: bound.kind, columns: bound.columns,
             dependencies: binder.dependencies, definition: definition, options: bound.options, query: bound.query)
         guard bound.kind == .materializedView else {
-            _ = try catalog.create(draft)
+            var changed = catalog
+            let object = try changed.create(draft)
+            try await store { (meta) throws(SQLError) in try meta.create(object) }
+            catalog = changed
             return
         }
         let plan = try StreamPlanner.planView(Optimizer.optimize(bound.query), relationProperties: relationProperties)
-        let object = try catalog.create(draft)
+        try requireReady(plan.inputs.map(\.id))
+        var changed = catalog
+        let object = try changed.create(draft)
+        try await store { (meta) throws(SQLError) in try meta.create(object, job: (plan, .creating)) }
+        catalog = changed
         creating.insert(object.id)
+        plans[object.id] = plan
         let job = JobPlan(id: object.id, name: object.name, plan: plan)
         abandonments[object.id] = job.abandonment
         let ends = await sourceEnds(of: plan)
         let before: Epoch
         do throws(SQLError) { before = try await conductor.attach(job) } catch {
-            creating.remove(object.id)
-            abandonments[object.id] = nil
-            _ = try? catalog.drop(.materializedView, schema: object.schemaName, name: object.name, cascade: true)  // It was created a moment ago.
+            await takeBack(object)
             throw error
         }
-        plans[object.id] = plan
         // Taking over what is there may take long: other definitions go on meanwhile.
         definitions.unlock()
         isLocked = false
@@ -149,6 +177,7 @@ extension Engine {
             throw failure ?? (cancelled ?? .userRequest).error
         }
         creating.remove(id)
+        await noteRunning(id)
         if catalog.object(id) == nil { throw SQLError(.queryCanceled, "materialized view \"\(bound.name)\" was dropped while it was being created") }
     }
 
@@ -158,11 +187,7 @@ extension Engine {
         abandonments[object.id]?.abandon()
         await definitions.lock()
         defer { definitions.unlock() }
-        // It may have been dropped meanwhile, and its name taken by another.
-        guard catalog.object(object.id) != nil,
-            let removed = try? catalog.drop(object.kind, schema: object.schemaName, name: object.name, cascade: true)
-        else { return }
-        await retire(removed)
+        await takeBack(object)
     }
 
     /// The ends of the sources that a plan reads, as their connectors know them now; a source that cannot say is left out.
@@ -173,12 +198,6 @@ extension Engine {
             ends[relation.id] = (try? await offActor { () throws(SQLError) in try connector.highWatermarks(connector.currentSplits()) }) ?? [:]
         }
         return ends
-    }
-
-    func notReady(_ object: CatalogObject) -> SQLError {
-        SQLError(
-            .objectNotInPrerequisiteState, "\(object.kind.rawValue) \"\(object.name)\" is still being created",
-            hint: "SHOW JOBS tells how far it is.")
     }
 
     /// DML in, rows kept by primary key, or by all columns without one.
@@ -200,16 +219,10 @@ extension Engine {
     /// What a job may rely on in a relation's deltas.
     var relationProperties: StreamPlanner.RelationProperties {
         let plans = plans
-        let catalog = catalog
-        return { id in
-            if let plan = plans[id] { return plan[plan.root].properties }
-            guard let table = catalog.object(id), table.kind == .table else { return StreamProperties(appendOnly: true, distribution: .any) }
-            let plan = Self.tablePlan(table)
-            return plan[plan.root].properties
-        }
+        return { id in plans[id].map { $0[$0.root].properties } ?? StreamProperties(appendOnly: true, distribution: .any) }
     }
 }
 
 extension CatalogObject {
-    fileprivate var connectorName: String? { options.first { $0.name == "connector" }?.value }
+    var connectorName: String? { options.first { $0.name == "connector" }?.value }
 }

@@ -1,6 +1,7 @@
 package import MillBase
 import MillCatalog
 import MillDataflow
+import MillMeta
 package import MillSQL
 
 /// DROP.
@@ -11,6 +12,8 @@ extension Engine {
         var changed = catalog
         var removed: [CatalogObject] = []
         for name in statement.names { removed += try drop(statement, name, in: &changed, &notices) }
+        let ids = removed.map(\.id)
+        try await store { (meta) throws(SQLError) in try meta.drop(ids) }
         catalog = changed
         await retire(removed)
     }
@@ -23,6 +26,7 @@ extension Engine {
         for object in removed {
             plans[object.id] = nil
             creating.remove(object.id)
+            restoration.forget(object.id)
             if object.kind == .source {
                 sources.remove(object.id)
                 rejects.remove(object.id)

@@ -18,6 +18,7 @@ extension Engine {
     /// Evaluates an INSERT's rows against the newest state and the session's own uncommitted writes.
     /// - Throws: 23502 for a missing value, 22001 for a text that its column is too short for.
     package func rows(of insert: BoundInsert, session: SessionContext) async throws(SQLError) -> InsertedRows {
+        try requireReady([insert.table.id])
         let rows = try await queryRun(insert.query, session: session).collect(session.cancellation)
         for batch in rows {
             for index in insert.notNullColumns {

@@ -32,9 +32,8 @@ extension Engine {
             default: break
             }
         }
-        for relation in stored.values where creating.contains(relation.id) {
-            if let object = catalog.object(relation.id) { throw notReady(object) }
-        }
+        try await untilRecovered(stored.keys, session.cancellation)
+        try requireReady(stored.keys.sorted() + sourceIDs.sorted())
         guard !stored.isEmpty || !sourceIDs.isEmpty else { return run }
         let (record, tables) = await conductor.snapshots(Array(stored.keys))
         run.warnings = standstills(of: Array(stored.keys), record)

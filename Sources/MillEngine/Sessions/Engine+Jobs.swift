@@ -39,16 +39,22 @@ extension Engine {
         for part in parts { for (id, values) in part { statistics[id, default: JobStatistics()].merge(values) } }
         return catalog.objects.filter { $0.kind == .materializedView }.map { object in
             let sourceIDs = inputSources(of: object.id)
-            let failure = record.jobFailures[object.id] ?? sourceIDs.lazy.compactMap { record.sourceFailures[$0] }.first
+            let failure = restoration.reasons[object.id] ?? record.jobFailures[object.id] ?? sourceIDs.lazy.compactMap { record.sourceFailures[$0] }.first
             return JobLine(
-                id: object.id, name: object.name, state: failure != nil ? "failed" : creating.contains(object.id) ? "creating" : "running",
+                id: object.id, name: object.name, state: failure != nil ? "failed" : stateWithoutFailure(of: object.id),
                 epoch: record.epoch, statistics: statistics[object.id] ?? JobStatistics(), lag: lag(of: sourceIDs, record),
                 rejects: sourceIDs.reduce(0) { sum, id in
                     let counts = rejects.counts(of: id)
                     return sum + counts.kept + counts.dropped
                 },
-                message: failure.map(\.description) ?? sourceIDs.lazy.compactMap { self.sources.definition($0)?.connector.status }.first)
+                message: failure.map(\.description)
+                    ?? sourceIDs.lazy.compactMap { self.sources.definition($0)?.connector.status ?? self.restoration.reasons[$0]?.description }.first)
         }
+    }
+
+    private func stateWithoutFailure(of id: ObjectID) -> String {
+        guard creating.contains(id) else { return "running" }
+        return restoration.recovering[id] != nil ? "recovering" : "creating"
     }
 
     /// The sources that a job's own plan reads.
@@ -97,6 +103,7 @@ extension Engine {
             return cancellation.reason != nil || record.epoch > before && record.hasReached(going)
         }
         if let reason = cancellation.reason { throw reason.error }
+        try await untilRecovered(restoration.recovering.keys, cancellation)
         return stopped(Set(sources.all.map(\.id)), reached)
     }
 

@@ -2,6 +2,7 @@ package import MillBase
 import MillBinder
 import MillCatalog
 import MillColumnar
+import MillMeta
 package import MillSQL
 import Synchronization
 
@@ -19,6 +20,8 @@ extension Session {
             try await engine.createSchema(statement, session: context, &notices)
         case .drop(let statement):
             try await engine.drop(statement, session: context, &notices)
+        case .jobControl(let statement) where statement.verb == .rebuild:
+            try await engine.rebuild(statement, session: context)
         default:
             let hint: String? =
                 switch parsed.statement {
@@ -95,6 +98,10 @@ extension Engine {
             notices.append(SQLError(.successfulCompletion, "schema \"\(statement.name.last.name)\" already exists, skipping"))
             return
         }
-        try catalog.createSchema(statement.name.last.name)
+        var changed = catalog
+        let name = statement.name.last.name
+        try changed.createSchema(name)
+        try await store { (meta) throws(SQLError) in try meta.createSchema(name) }
+        catalog = changed
     }
 }

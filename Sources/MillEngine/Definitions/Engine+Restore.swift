@@ -1,0 +1,253 @@
+package import MillBase
+import MillCatalog
+import MillColumnar
+import MillConnectorKit
+import MillDataflow
+import MillIO
+import MillMeta
+import MillPlan
+
+/// From `meta.db` back to running jobs.
+///
+/// `restore` loads all definitions at once, before the first statement, so every name is taken and every object can be shown or dropped.
+/// Then sources are made from their stored options and origins, and jobs are attached with their stored plans. What fails says why
+/// in SHOW JOBS and is tried again, after a second at first and a minute at last; nothing else waits for it but what reads it. A plan that
+/// cannot be used stays so until REBUILD or DROP.
+///
+/// A crash between `creating` and `running` leaves a view that begins anew, as every restored view does now, and no table: rows that
+/// CREATE TABLE AS was about to put in are gone, so the table is too.
+extension Engine {
+    /// Takes up what an earlier process left; called once, before the first statement. Nothing to do without a store.
+    /// - Throws: XX001 or 58030 when the store cannot be read. One object's failure is not an error of this.
+    package func restore() async throws(SQLError) {
+        guard let meta else { return }
+        let stored = try await offActor { () throws(SQLError) in try meta.load() }
+        await definitions.lock()
+        defer { definitions.unlock() }
+        let unfinished = Set(stored.objects.filter { $0.object.kind == .table && $0.job?.state == .creating }.map(\.object.id))
+        try await store { (meta) throws(SQLError) in try meta.drop(Array(unfinished)) }
+        catalog.reserve(before: stored.nextID)
+        for schema in stored.schemas { try catalog.createSchema(schema) }
+        for entry in stored.objects where !unfinished.contains(entry.object.id) { restore(entry) }
+        await restoreRound()
+    }
+
+    private func restore(_ stored: StoredObject) {
+        let id = stored.object.id
+        catalog.restore(stored.object)
+        if let failure = stored.failure { restoration.reasons[id] = failure }
+        if stored.object.kind == .source { restoration.sources[id] = stored.origin }
+        guard let job = stored.job else { return }
+        if stored.object.kind == .materializedView {
+            creating.insert(id)
+            restoration.recovering[id] = Recovery()
+        }
+        switch job.plan {
+        case .success(let plan):
+            plans[id] = plan
+            restoration.jobs.insert(id)
+        case .failure(let error): hold(id, error)
+        }
+    }
+
+    /// Why a job does not get on; nil when nothing is in its way any more.
+    private func hold(_ id: ObjectID, _ reason: SQLError?) {
+        restoration.reasons[id] = reason
+        restoration.recovering[id]?.settle(reason != nil)
+        conductor.wake()  // Who waits for it looks again.
+    }
+
+    // MARK: Rounds
+
+    /// Makes and attaches what can be; under the lock of definitions.
+    func restoreRound() async {
+        for (id, origin) in restoration.sources.sorted(by: { $0.key < $1.key }) {
+            guard let object = catalog.object(id) else { continue }
+            do throws(SQLError) {
+                let made = try assembly.source(name: object.connectorName ?? "", options: object.options, fields: object.schema)
+                register(object, made, origin: origin)
+                restoration.sources[id] = nil
+                restoration.reasons[id] = nil
+            } catch { restoration.reasons[id] = error }
+        }
+        var jobs: [JobPlan] = []
+        // Falling behind what they read is impossible: an object has a higher identifier than its inputs.
+        for id in restoration.jobs.sorted() {
+            guard let object = catalog.object(id), let plan = plans[id] else { continue }
+            hold(id, nil)
+            if let input = plan.inputs.first(where: { $0.id != id && restoration.reasons[$0.id] != nil }), let reason = restoration.reasons[input.id] {
+                let text = "\(input.kind.rawValue) \"\(input.name)\" does not run: \(reason.message)"
+                hold(id, SQLError(.objectNotInPrerequisiteState, text, hint: reason.hint))
+            } else {
+                jobs.append(JobPlan(id: id, name: object.name, plan: plan))
+            }
+        }
+        await attachRestored(jobs)
+        retryLater()
+    }
+
+    /// Attaches stored jobs, all between the same two epochs and each after what it reads, so that they read their sources together.
+    ///
+    /// Each begins without state: tables are empty, views read their sources from the origins again. This is the place for stored
+    /// state: it belongs to (job, node of its plan, table within the operator, worker), and the plan is the one it was stored under.
+    func attachRestored(_ jobs: [JobPlan]) async {
+        guard !jobs.isEmpty else { return }
+        for job in jobs { abandonments[job.id] = job.abandonment }
+        for (job, result) in zip(jobs, await conductor.attach(jobs)) {
+            switch result {
+            case .success(let before):
+                restoration.jobs.remove(job.id)
+                if creating.contains(job.id) { Task { await recover(job, after: before) } }
+            case .failure(let error):
+                abandonments[job.id] = nil
+                hold(job.id, error)
+            }
+        }
+    }
+
+    private func retryLater() {
+        guard restoration.isPending, restoration.retry == nil else { return }
+        let clock = environment.clock
+        restoration.retry = Task { [weak self] in
+            var delay = Restoration.firstRetry
+            repeat {
+                // Only cancellation throws.
+                guard (try? await clock.sleep(for: delay)) != nil else { return }
+                delay = min(delay * 2, Restoration.lastRetry)
+            } while await self?.retry() ?? false
+        }
+    }
+
+    /// - Returns: whether something is still pending.
+    private func retry() async -> Bool {
+        await definitions.lock()
+        defer { definitions.unlock() }
+        if !Task.isCancelled { await restoreRound() }
+        if !restoration.isPending { restoration.retry = nil }
+        return restoration.isPending
+    }
+
+    // MARK: Until a view can be read
+
+    /// Makes a view readable once it has what its sources held when it was attached: readers do not see it fill up.
+    private func recover(_ job: JobPlan, after before: Epoch) async {
+        var ends: [ObjectID: [SourceSplit: SplitOffset]] = [:]
+        for source in sourcesFeeding(job.id) {
+            guard let known = await restoredEnds(of: source) else { return }
+            ends[source] = known
+        }
+        let id = job.id
+        let wanted = ends
+        let isThere: @Sendable (EpochRecord) -> Bool = { $0.epoch > before && !$0.catchingUp.contains(id) && $0.hasReached(wanted) }
+        let hasFailed: @Sendable (EpochRecord) -> Bool = { record in
+            record.jobFailures[id] != nil || wanted.keys.contains { record.sourceFailures[$0] != nil }
+        }
+        let record = await conductor.wait { isThere($0) || hasFailed($0) || job.abandonment.isAbandoned }
+        guard !job.abandonment.isAbandoned, abandonments[id] === job.abandonment else { return }
+        if let failure = record.jobFailures[id] ?? wanted.keys.lazy.compactMap({ record.sourceFailures[$0] }).first { return hold(id, failure) }
+        guard isThere(record) else { return }
+        creating.remove(id)
+        restoration.forget(id)
+        conductor.wake()
+        await noteRunning(id)
+    }
+
+    /// The sources that a job reads, itself or through other jobs.
+    private func sourcesFeeding(_ job: ObjectID) -> [ObjectID] {
+        var found: Set<ObjectID> = []
+        var open = [job]
+        while let id = open.popLast() {
+            for input in plans[id]?.inputs ?? [] where input.id != id && found.insert(input.id).inserted { open.append(input.id) }
+        }
+        return found.filter { sources.definition($0) != nil }.sorted()
+    }
+
+    private func restoredEnds(of source: ObjectID) async -> [SourceSplit: SplitOffset]? {
+        if let asking = restoration.ends[source] { return await asking.value }
+        let asking = Task { await askForEnds(of: source) }
+        restoration.ends[source] = asking
+        return await asking.value
+    }
+
+    private func askForEnds(of source: ObjectID) async -> [SourceSplit: SplitOffset]? {
+        var delay = Restoration.firstRetry
+        while !Task.isCancelled, let definition = sources.definition(source) {
+            do throws(SQLError) {
+                let (splits, ends) = try await offActor { () throws(SQLError) in
+                    let splits = try definition.connector.currentSplits()
+                    return (splits, try definition.connector.highWatermarks(splits))
+                }
+                await handOver(splits, of: definition)
+                restoration.reasons[source] = nil
+                settleRecoveries(fedBy: source, false)
+                return ends
+            } catch {
+                restoration.reasons[source] = error
+                settleRecoveries(fedBy: source, true)
+            }
+            try? await environment.clock.sleep(for: delay)  // Cancellation ends the loop by its condition.
+            delay = min(delay * 2, Restoration.lastRetry)
+        }
+        return nil
+    }
+
+    private func settleRecoveries(fedBy source: ObjectID, _ isSettled: Bool) {
+        for (id, recovery) in restoration.recovering where restoration.reasons[id] == nil && sourcesFeeding(id).contains(source) {
+            recovery.settle(isSettled)
+        }
+        conductor.wake()
+    }
+
+    // MARK: What others need of it
+
+    /// Waits for restored views that will be readable without anybody's help.
+    /// - Throws: 57014 when it is cancelled before.
+    func untilRecovered(_ ids: some Sequence<ObjectID>, _ cancellation: CancellationHook) async throws(SQLError) {
+        let waiting = ids.compactMap { restoration.recovering[$0] }
+        guard !waiting.isEmpty else { return }
+        let conductor = conductor
+        cancellation.onCancel { _ in conductor.wake() }
+        _ = await conductor.wait { _ in cancellation.reason != nil || waiting.allSatisfy(\.isSettled) }
+        if let reason = cancellation.reason { throw reason.error }
+    }
+
+    /// Writes to the store, if there is one; when it throws nothing is written and the statement has failed.
+    func store(_ body: @escaping @Sendable (MetaStore) throws(SQLError) -> Void) async throws(SQLError) {
+        guard let meta else { return }
+        try await offActor { () throws(SQLError) in try body(meta) }
+    }
+
+    /// A view has taken over what was there before it. Should the note not reach the disk, the next start takes it for a view in creation.
+    func noteRunning(_ id: ObjectID) async {
+        try? await store { (meta) throws(SQLError) in try meta.setRunning(id) }  // As said above.
+    }
+
+    /// - Throws: 55000 for the first of these relations that cannot be read yet, or does not run.
+    func requireReady(_ ids: some Sequence<ObjectID>) throws(SQLError) {
+        for id in ids where creating.contains(id) || restoration.reasons[id] != nil && sources.definition(id) == nil {
+            guard let object = catalog.object(id) else { continue }
+            throw notReady(object)
+        }
+    }
+
+    private func notReady(_ object: CatalogObject) -> SQLError {
+        let name = "\(object.kind.rawValue) \"\(object.name)\""
+        if let reason = restoration.reasons[object.id] ?? sourcesFeeding(object.id).lazy.compactMap({ self.restoration.reasons[$0] }).first {
+            return SQLError(.objectNotInPrerequisiteState, "\(name) does not run: \(reason.message)", detail: reason.detail, hint: reason.hint)
+        }
+        let state = restoration.recovering[object.id] != nil ? "recovered" : "created"
+        return SQLError(.objectNotInPrerequisiteState, "\(name) is still being \(state)", hint: "SHOW JOBS tells how far it is.")
+    }
+}
+
+extension StreamPlan {
+    /// The relations that it reads; a table's own plan names the table.
+    var inputs: [RelationReference] {
+        nodes.compactMap { node in
+            switch node.operation {
+            case .source(let relation, _), .relation(let relation, _): relation
+            default: nil
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+import MillBase
+import MillConnectorKit
+import Synchronization
+
+/// What was stored and is not yet what it was before the restart.
+struct Restoration {
+    /// Origins of sources that could not be made yet.
+    var sources: [ObjectID: [SourceSplit: SplitOffset]] = [:]
+    /// Tables and materialized views that do not run yet, and may once what they wait for is there.
+    var jobs: Set<ObjectID> = []
+    /// Why an object does not run, or does not get on; by source, table or view. One that is in neither set above stays as it is until it is
+    /// rebuilt or dropped.
+    var reasons: [ObjectID: SQLError] = [:]
+    /// Views that cannot be read until they have what their sources held when they were attached.
+    var recovering: [ObjectID: Recovery] = [:]
+    /// Tries again what is pending.
+    var retry: Task<Void, Never>?
+    /// Asks a source for its ends until it answers; nil when the source is gone or the engine stops.
+    var ends: [ObjectID: Task<[SourceSplit: SplitOffset]?, Never>] = [:]
+
+    static let firstRetry = Duration.seconds(1)
+    static let lastRetry = Duration.seconds(60)
+
+    var isPending: Bool { !sources.isEmpty || !jobs.isEmpty }
+
+    mutating func forget(_ id: ObjectID) {
+        sources[id] = nil
+        jobs.remove(id)
+        reasons[id] = nil
+        recovering.removeValue(forKey: id)?.settle()
+        ends.removeValue(forKey: id)?.cancel()
+    }
+
+    mutating func cancel() {
+        retry?.cancel()
+        for task in ends.values { task.cancel() }
+    }
+}
+
+/// Whether a statement that reads a restored view may still expect it to become readable by waiting.
+final class Recovery: Sendable {
+    private let settled = Atomic<Bool>(false)
+
+    /// It can be read or is gone, or something that lasts is in its way.
+    var isSettled: Bool { settled.load(ordering: .acquiring) }
+    func settle(_ isSettled: Bool = true) { settled.store(isSettled, ordering: .releasing) }
+}

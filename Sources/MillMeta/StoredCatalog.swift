@@ -1,0 +1,36 @@
+package import MillBase
+package import MillCatalog
+package import MillConnectorKit
+package import MillPlan
+
+/// What `meta.db` holds.
+package struct StoredCatalog: Sendable {
+    /// Schemas that users made, in the order of their names.
+    package var schemas: [String]
+    /// No object has had this identifier or a higher one.
+    package var nextID: ObjectID
+    /// Oldest first, which is an order of dependency.
+    package var objects: [StoredObject]
+}
+
+package struct StoredObject: Sendable {
+    package var object: CatalogObject
+    /// Where a source begins; empty for everything else.
+    package var origin: [SourceSplit: SplitOffset]
+    /// nil for what does not run: sources, and views that are not materialized.
+    package var job: StoredJob?
+    /// Why the query of a view cannot be read.
+    package var failure: SQLError?
+}
+
+package struct StoredJob: Sendable {
+    package var state: JobState
+    /// Or why it cannot be used.
+    package var plan: Result<StreamPlan, SQLError>
+}
+
+package enum JobState: String, Sendable {
+    /// It has not yet taken over what was there before it. After a crash it begins anew.
+    case creating
+    case running
+}
