@@ -134,7 +134,7 @@ def definitions_under_fire(checks, directory, kafka, rows, seed, rounds):
     for number in range(rounds):
         with Server(kafka=kafka, data_dir=directory) as server:
             with server.connect() as connection:
-                listed = {row[0] for row in connection.execute("SELECT relname FROM pg_class WHERE relname LIKE 'fire%'").fetchall()}
+                listed = {row[0] for row in connection.execute("SELECT relname FROM pg_class WHERE relkind = 'm' AND relname LIKE 'fire%'").fetchall()}
             unsure = {open_statement} if open_statement else set()
             checks.check(listed - unsure == known - unsure, f"round {number}: what was acknowledged is there, and no more", f"{listed ^ known}, open: {unsure}")
             known = listed
