@@ -1,7 +1,8 @@
 /// A type is stored by its name, `numeric(10,2)`: names outlive the order of cases.
 extension SQLType: Codable {
     private static let plain: [SQLType] = [
-        .boolean, .int16, .int32, .int64, .float32, .float64, .numeric, .varchar, .bytea, .date, .time, .timestamp, .timestamptz, .interval, .jsonb, .unknown,
+        .boolean, .int16, .int32, .int64, .float32, .float64, .numeric, .varchar, .bytea, .date, .time, .timestamp, .timestamptz, .interval,
+        .jsonb, .unknown,
     ]
     private static let byName = Dictionary(uniqueKeysWithValues: plain.map { ($0.name, $0) })
 
@@ -13,7 +14,9 @@ extension SQLType: Codable {
         }
         guard name.hasPrefix("numeric("), name.hasSuffix(")") else { return nil }
         let digits = name.dropFirst("numeric(".count).dropLast().split(separator: ",", omittingEmptySubsequences: false).map { Int($0) }
-        guard digits.count == 2, let precision = digits[0], let scale = digits[1], (1...38).contains(precision), (0...precision).contains(scale) else {
+        guard digits.count == 2, let precision = digits[0], let scale = digits[1], (1...38).contains(precision),
+            (0...precision).contains(scale)
+        else {
             return nil
         }
         self = .numeric(precision: precision, scale: scale)

@@ -34,7 +34,8 @@ extension PostfixCodable {
             let step = try container.decode(Step.self)
             let count = step.operandCount
             guard (0...trees.count).contains(count) else {
-                throw DecodingError.dataCorruptedError(in: container, debugDescription: "a step has \(trees.count) operands and takes \(count)")
+                throw DecodingError.dataCorruptedError(
+                    in: container, debugDescription: "a step has \(trees.count) operands and takes \(count)")
             }
             let operands = Array(trees.suffix(count))
             trees.removeLast(count)

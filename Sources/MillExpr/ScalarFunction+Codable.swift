@@ -24,7 +24,9 @@ extension FunctionRegistry {
     /// - Throws: 42883 when this program has none that takes exactly these types.
     static func stored(name: String, argumentTypes: [SQLType]) throws(SQLError) -> ScalarFunction {
         if name == "greatest" || name == "least" {
-            if let first = argumentTypes.first, argumentTypes.allSatisfy({ $0 == first }) { return ScalarFunction(name: name, argumentTypes: argumentTypes) }
+            if let first = argumentTypes.first, argumentTypes.allSatisfy({ $0 == first }) {
+                return ScalarFunction(name: name, argumentTypes: argumentTypes)
+            }
         } else {
             for overload in overloads[name] ?? [] {
                 guard let targets = overload.expanded(argumentTypes.count)?.targets else { continue }

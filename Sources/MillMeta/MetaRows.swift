@@ -18,7 +18,8 @@ enum MetaRows {
                 VALUES (?, ?, ?, ?, ?, ?, ?, ?)
                 """,
             arguments: [
-                object.id.number, object.schemaName, object.name, object.kind.rawValue, object.definition, query?.text, query?.version, query?.checksum,
+                object.id.number, object.schemaName, object.name, object.kind.rawValue, object.definition, query?.text, query?.version,
+                query?.checksum,
             ])
         for (position, column) in object.columns.enumerated() {
             try database.execute(
@@ -27,7 +28,8 @@ enum MetaRows {
                     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
                     """,
                 arguments: [
-                    object.id.number, position, column.name, column.type.name, column.isNullable, column.defaultText, column.lengthMax, column.isHidden,
+                    object.id.number, position, column.name, column.type.name, column.isNullable, column.defaultText, column.lengthMax,
+                    column.isHidden,
                     object.primaryKey.firstIndex(of: position),
                 ])
         }
@@ -88,7 +90,8 @@ enum MetaRows {
         }
         return StoredCatalog(
             schemas: try String.fetchAll(database, sql: "SELECT name FROM schemas ORDER BY name"),
-            nextID: ObjectID(try UInt32.fetchOne(database, sql: "SELECT value FROM counters WHERE name = 'next_object_id'") ?? 0), objects: objects)
+            nextID: ObjectID(try UInt32.fetchOne(database, sql: "SELECT value FROM counters WHERE name = 'next_object_id'") ?? 0),
+            objects: objects)
     }
 
     /// All rows of a table by the object they belong to, each object's in order.
@@ -118,7 +121,8 @@ enum MetaRows {
         guard let type = SQLType(name: typeName) else {
             throw SQLError(.dataCorrupted, "the stored column \"\(row["name"] as String)\" is of no known type: \(typeName)")
         }
-        var column = CatalogColumn(row["name"], type, isNullable: row["nullable"], defaultText: row["default_text"], isHidden: row["hidden"])
+        var column = CatalogColumn(
+            row["name"], type, isNullable: row["nullable"], defaultText: row["default_text"], isHidden: row["hidden"])
         column.lengthMax = row["length_max"]
         return column
     }

@@ -56,17 +56,20 @@ enum MetaSchema {
             let isEmpty = try Int.fetchOne(database, sql: "SELECT count(*) FROM sqlite_schema") == 0
             guard isEmpty || applicationID == MetaStore.applicationID else {
                 throw SQLError(
-                    .objectNotInPrerequisiteState, "\"\(name)\" is not a catalog of Millrace", hint: "Give the server a directory of its own with --data-dir.")
+                    .objectNotInPrerequisiteState, "\"\(name)\" is not a catalog of Millrace",
+                    hint: "Give the server a directory of its own with --data-dir.")
             }
             if !isEmpty, try migrator.hasBeenSuperseded(database) {
                 throw SQLError(
-                    .objectNotInPrerequisiteState, "\"\(name)\" was written by a newer Millrace: it has schema version "
+                    .objectNotInPrerequisiteState,
+                    "\"\(name)\" was written by a newer Millrace: it has schema version "
                         + "\(try version(database)), and this program knows up to \(migrator.migrations.last ?? "0")",
                     hint: "Start that version or a later one.")
             }
             let damage = try String.fetchOne(database, sql: "PRAGMA quick_check(1)") ?? "ok"
             guard damage == "ok" else {
-                throw SQLError(.dataCorrupted, "\"\(name)\" is damaged: \(damage)", hint: "Restore it from a copy, or move it away to begin anew.")
+                throw SQLError(
+                    .dataCorrupted, "\"\(name)\" is damaged: \(damage)", hint: "Restore it from a copy, or move it away to begin anew.")
             }
         }
         try migrator.migrate(database)
@@ -74,6 +77,7 @@ enum MetaSchema {
 
     private static func version(_ database: Database) throws -> String {
         let known = Set(migrator.migrations)
-        return try String.fetchAll(database, sql: "SELECT identifier FROM grdb_migrations").filter { !known.contains($0) }.sorted().last ?? "0"
+        return try String.fetchAll(database, sql: "SELECT identifier FROM grdb_migrations").filter { !known.contains($0) }.sorted().last
+            ?? "0"
     }
 }

@@ -5,9 +5,9 @@ package import MillConnectorKit
 package import MillPlan
 
 #if canImport(Glibc)
-import Glibc
+    import Glibc
 #else
-import Darwin
+    import Darwin
 #endif
 
 /// `meta.db`: every definition, with what was settled when it was made: a source's origin, a job's stream plan.
@@ -123,7 +123,9 @@ package final class MetaStore: Sendable {
         switch error {
         case let error as SQLError: return error
         case let error as DatabaseError where [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(error.resultCode):
-            return SQLError(.dataCorrupted, "could not \(attempt): \(error.message ?? "it is damaged")", hint: "Restore it from a copy, or move it away to begin anew.")
+            return SQLError(
+                .dataCorrupted, "could not \(attempt): \(error.message ?? "it is damaged")",
+                hint: "Restore it from a copy, or move it away to begin anew.")
         case let error as DatabaseError: return SQLError(.ioError, "could not \(attempt): \(error.message ?? error.resultCode.description)")
         default: return SQLError(.ioError, "could not \(attempt): \(error)")
         }

@@ -20,7 +20,8 @@ package struct PlanText: Hashable, Sendable {
     package init(encoding plan: some Encodable) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        encoder.nonConformingFloatEncodingStrategy = .convertToString(positiveInfinity: "Infinity", negativeInfinity: "-Infinity", nan: "NaN")
+        encoder.nonConformingFloatEncodingStrategy = .convertToString(
+            positiveInfinity: "Infinity", negativeInfinity: "-Infinity", nan: "NaN")
         text = String(decoding: try encoder.encode(plan), as: UTF8.self)
         version = StreamPlan.formatVersion
         checksum = Self.checksum(text)
@@ -35,9 +36,12 @@ package struct PlanText: Hashable, Sendable {
                 .featureNotSupported, "\(owner) has version \(version), and this program knows up to \(StreamPlan.formatVersion)",
                 hint: "Start the version that wrote it, or a later one. " + hint)
         }
-        guard checksum == Self.checksum(text) else { throw SQLError(.dataCorrupted, "\(owner) is damaged: its checksum is wrong", hint: hint) }
+        guard checksum == Self.checksum(text) else {
+            throw SQLError(.dataCorrupted, "\(owner) is damaged: its checksum is wrong", hint: hint)
+        }
         let decoder = JSONDecoder()
-        decoder.nonConformingFloatDecodingStrategy = .convertFromString(positiveInfinity: "Infinity", negativeInfinity: "-Infinity", nan: "NaN")
+        decoder.nonConformingFloatDecodingStrategy = .convertFromString(
+            positiveInfinity: "Infinity", negativeInfinity: "-Infinity", nan: "NaN")
         do { return try decoder.decode(Plan.self, from: Data(text.utf8)) } catch let error as SQLError {
             throw SQLError(error.sqlState, "\(owner) cannot be used: \(error.message)", hint: hint)
         } catch {

@@ -49,7 +49,8 @@ package enum LogicalStep: PostfixStep {
         case .values(let node): .values(node)
         case .project(let expressions, let names): .project(LogicalProject(input: operands[0], expressions: expressions, names: names))
         case .filter(let predicate): .filter(LogicalFilter(input: operands[0], predicate: predicate))
-        case .aggregate(let keys, let calls, let names): .aggregate(LogicalAggregate(input: operands[0], keys: keys, calls: calls, names: names))
+        case .aggregate(let keys, let calls, let names):
+            .aggregate(LogicalAggregate(input: operands[0], keys: keys, calls: calls, names: names))
         case .join(let kind, let condition): .join(LogicalJoin(left: operands[0], right: operands[1], kind: kind, condition: condition))
         case .union(_, let schema): .union(LogicalUnion(inputs: operands, schema: schema))
         case .timeWindow(let window): .timeWindow(LogicalTimeWindow(input: operands[0], window: window))

@@ -69,7 +69,10 @@ import Testing
             try await world.run("INSERT INTO t (k) VALUES (9); FLUSH")
             #expect(try await rows(world, "SELECT * FROM other.joined WHERE v IS NOT NULL") == [["9", "x"]])
             #expect(try await rows(world, catalogSQL) == before)
-            #expect(try await rows(world, "SHOW JOBS").map { [$0[1], $0[2]] } == [["sums", "running"], ["top", "running"], ["joined", "running"]])
+            #expect(
+                try await rows(world, "SHOW JOBS").map { [$0[1], $0[2]] } == [
+                    ["sums", "running"], ["top", "running"], ["joined", "running"],
+                ])
             #expect(await error { () throws(SQLError) in try await world.run("SELECT * FROM gone") }?.sqlState == .undefinedTable)
             // What depends on what is known again.
             #expect(await error { () throws(SQLError) in try await world.run("DROP SOURCE s") }?.sqlState == .dependentObjectsStillExist)
@@ -111,7 +114,9 @@ import Testing
         let assembly = ScriptedAssembly(connectors: ["s": connector])
         try await withEngine(over: meta, assembly) { (world) async throws in
             try await world.run(create("s"))
-            for number in 0..<500 { try await world.run("CREATE MATERIALIZED VIEW v\(number) AS SELECT sum(a) + \(number) AS n FROM s GROUP BY b") }
+            for number in 0..<500 {
+                try await world.run("CREATE MATERIALIZED VIEW v\(number) AS SELECT sum(a) + \(number) AS n FROM s GROUP BY b")
+            }
         }
         connector.change { $0.splits[0].append(#"{"a":4,"b":1}"#) }
         try await withEngine(over: meta, assembly) { (world) async throws in
@@ -139,7 +144,8 @@ import Testing
         var answers: [String: [String: Int]] = [:]
         try await withEngine(over: meta, assembly) { (world) async throws in
             for table in tables {
-                try await world.run(create(table.name, columns: table.columns.map { "\($0.name) \($0.type.rawValue)" }.joined(separator: ", ")))
+                try await world.run(
+                    create(table.name, columns: table.columns.map { "\($0.name) \($0.type.rawValue)" }.joined(separator: ", ")))
             }
             var generator = StatementGenerator(seed: seed, tables: tables)
             for number in 0..<120 {
@@ -151,7 +157,9 @@ import Testing
         }
         #expect(answers.count >= 40, "seed \(seed): \(answers.count) views")
         try await withEngine(over: meta, assembly, workerCount: 2) { (world) async throws in
-            for (name, answer) in answers { #expect(try await world.run("SELECT * FROM \(name)").last?.multiset == answer, "seed \(seed), \(name)") }
+            for (name, answer) in answers {
+                #expect(try await world.run("SELECT * FROM \(name)").last?.multiset == answer, "seed \(seed), \(name)")
+            }
         }
     }
 
@@ -173,7 +181,9 @@ import Testing
                     world.session.cancel()
                 }
             }
-            #expect(await error { () throws(SQLError) in try await world.run("CREATE MATERIALIZED VIEW v AS SELECT sum(a) AS n FROM s") }?.sqlState == .queryCanceled)
+            #expect(
+                await error { () throws(SQLError) in try await world.run("CREATE MATERIALIZED VIEW v AS SELECT sum(a) AS n FROM s") }?
+                    .sqlState == .queryCanceled)
             #expect(try await rows(world, "SHOW JOBS").isEmpty)
         }
         #expect(try meta.load().objects.map(\.object.name) == ["s"])
@@ -203,7 +213,8 @@ import Testing
                     world.session.cancel()
                 }
             }
-            #expect(await error { () throws(SQLError) in try await world.run("CREATE TABLE t AS SELECT a FROM s") }?.sqlState == .queryCanceled)
+            #expect(
+                await error { () throws(SQLError) in try await world.run("CREATE TABLE t AS SELECT a FROM s") }?.sqlState == .queryCanceled)
             #expect(try await rows(world, "SHOW TABLES").isEmpty)
         }
         let crashed = try #require(image.withLock { $0 })
@@ -223,7 +234,8 @@ import Testing
             try meta.execute("CREATE TRIGGER full BEFORE INSERT ON objects BEGIN SELECT RAISE(ABORT, 'no room'); END")
             try meta.execute("CREATE TRIGGER stuck BEFORE DELETE ON objects BEGIN SELECT RAISE(ABORT, 'no room'); END")
             let statements = [
-                "CREATE TABLE u (a int)", "CREATE TABLE u AS SELECT 1 AS a", "CREATE VIEW u AS SELECT 1 AS a", "CREATE MATERIALIZED VIEW u AS SELECT a FROM s",
+                "CREATE TABLE u (a int)", "CREATE TABLE u AS SELECT 1 AS a", "CREATE VIEW u AS SELECT 1 AS a",
+                "CREATE MATERIALIZED VIEW u AS SELECT a FROM s",
                 "CREATE SOURCE u (a int) WITH (connector = 's') FORMAT PLAIN ENCODE JSON", "DROP TABLE t",
             ]
             for statement in statements {
@@ -235,7 +247,8 @@ import Testing
             try meta.execute("DROP TRIGGER full; DROP TRIGGER stuck")
             for statement in statements.dropLast() {
                 try await world.run(statement)
-                try await world.run("DROP \(statement.contains("MATERIALIZED") ? "MATERIALIZED VIEW" : String(statement.split(separator: " ")[1])) u")
+                try await world.run(
+                    "DROP \(statement.contains("MATERIALIZED") ? "MATERIALIZED VIEW" : String(statement.split(separator: " ")[1])) u")
             }
             #expect(try await rows(world, "SELECT * FROM t") == [["1"]])
         }
@@ -291,8 +304,10 @@ import Testing
             let job = try #require(try await rows(world, "SHOW JOBS").first)
             #expect(job[2] == "failed")
             #expect(job[9]?.contains("source \"s\" does not run: there is no connector \"s\"") == true)
-            #expect(await error { () throws(SQLError) in try await world.run("SELECT * FROM v_s") }?.sqlState == .objectNotInPrerequisiteState)
-            #expect(await error { () throws(SQLError) in try await world.run("SELECT * FROM s") }?.sqlState == .objectNotInPrerequisiteState)
+            #expect(
+                await error { () throws(SQLError) in try await world.run("SELECT * FROM v_s") }?.sqlState == .objectNotInPrerequisiteState)
+            #expect(
+                await error { () throws(SQLError) in try await world.run("SELECT * FROM s") }?.sqlState == .objectNotInPrerequisiteState)
             await clock.untilSleeping()
             clock.advance(by: .seconds(1))
             // Tried in vain; the next time is two seconds later.

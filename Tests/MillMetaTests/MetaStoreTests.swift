@@ -10,17 +10,20 @@ import MillPlan
 import Testing
 
 #if canImport(Glibc)
-import Glibc
+    import Glibc
 #else
-import Darwin
+    import Darwin
 #endif
 
 @Suite struct MetaStoreTests {
     private static func source(_ id: UInt32, _ name: String) -> CatalogObject {
         CatalogObject(
             id: ObjectID(id), schemaName: "public", name: name, kind: .source,
-            columns: [CatalogColumn("b", .numeric(precision: 10, scale: 2)), CatalogColumn("a", .varchar, isNullable: false, defaultText: "'x'")],
-            primaryKey: [1, 0], dependencies: [], definition: "CREATE SOURCE \(name)", options: [CatalogOption("z", "1"), CatalogOption("a", "secret")])
+            columns: [
+                CatalogColumn("b", .numeric(precision: 10, scale: 2)), CatalogColumn("a", .varchar, isNullable: false, defaultText: "'x'"),
+            ],
+            primaryKey: [1, 0], dependencies: [], definition: "CREATE SOURCE \(name)",
+            options: [CatalogOption("z", "1"), CatalogOption("a", "secret")])
     }
 
     private static func plan(_ text: String) throws -> StreamPlan {
@@ -60,7 +63,8 @@ import Darwin
         source.columns[0].lengthMax = 12
         source.columns[1].isHidden = true
         let origin = [
-            SourceSplit(name: "t/0", topic: "t", partition: 0): SplitOffset(7), SourceSplit(name: "t/1", topic: "t", partition: 1): SplitOffset(.max),
+            SourceSplit(name: "t/0", topic: "t", partition: 0): SplitOffset(7),
+            SourceSplit(name: "t/1", topic: "t", partition: 1): SplitOffset(.max),
         ]
         try store.createSchema("Ünïcode \"s\"")
         try store.create(source, origin: origin)
@@ -85,7 +89,8 @@ import Darwin
         let store = try MetaStore.inMemory()
         var view = Self.view(16384, "v")
         view.kind = .view
-        let scan = LogicalScan(relation: RelationReference(id: ObjectID(1259), name: "pg_class", kind: .system), columns: [1], schema: [Field("n", .varchar)])
+        let scan = LogicalScan(
+            relation: RelationReference(id: ObjectID(1259), name: "pg_class", kind: .system), columns: [1], schema: [Field("n", .varchar)])
         view.query = BoundQuery(plan: .filter(LogicalFilter(input: .scan(scan), predicate: .not(.isNull(.column(0, .varchar))))), limit: 3)
         try store.create(view)
         #expect(try store.load().objects.map(\.object) == [view])
@@ -195,7 +200,8 @@ import Darwin
             store.close()
         }
         #expect(error?.sqlState == .objectNotInPrerequisiteState)
-        #expect(error?.message.hasSuffix("was written by a newer Millrace: it has schema version 7, and this program knows up to 1") == true)
+        #expect(
+            error?.message.hasSuffix("was written by a newer Millrace: it has schema version 7, and this program knows up to 1") == true)
     }
 
     @Test func anotherProgramsDatabaseIsRefused() throws {

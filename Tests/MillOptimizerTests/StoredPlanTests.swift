@@ -76,7 +76,8 @@ import Testing
     @Test func heightIsNoObstacle() throws {
         var world = PlanWorld()
         let expression = String(repeating: "(", count: 20) + "1" + String(repeating: " + 1)", count: 20)
-        let queries = String(repeating: "SELECT * FROM (", count: 20) + "SELECT \(expression) AS a" + String(repeating: ") q LIMIT 5", count: 20)
+        let queries =
+            String(repeating: "SELECT * FROM (", count: 20) + "SELECT \(expression) AS a" + String(repeating: ") q LIMIT 5", count: 20)
         let planned = try #require(try world.run(queries))
         try checkRoundTrip(planned.stream, planned.logical, "a high query")
     }

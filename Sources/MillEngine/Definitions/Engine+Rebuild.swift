@@ -56,7 +56,9 @@ extension Engine {
     private func dependentJobs(of id: ObjectID) -> [ObjectID] {
         var found: Set<ObjectID> = [id]
         // Readers have higher identifiers than what they read.
-        for (reader, plan) in plans.sorted(by: { $0.key < $1.key }) where plan.inputs.contains(where: { found.contains($0.id) }) { found.insert(reader) }
+        for (reader, plan) in plans.sorted(by: { $0.key < $1.key }) where plan.inputs.contains(where: { found.contains($0.id) }) {
+            found.insert(reader)
+        }
         return found.sorted()
     }
 }

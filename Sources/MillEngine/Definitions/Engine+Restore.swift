@@ -75,7 +75,9 @@ extension Engine {
         for id in restoration.jobs.sorted() {
             guard let object = catalog.object(id), let plan = plans[id] else { continue }
             hold(id, nil)
-            if let input = plan.inputs.first(where: { $0.id != id && restoration.reasons[$0.id] != nil }), let reason = restoration.reasons[input.id] {
+            if let input = plan.inputs.first(where: { $0.id != id && restoration.reasons[$0.id] != nil }),
+                let reason = restoration.reasons[input.id]
+            {
                 let text = "\(input.kind.rawValue) \"\(input.name)\" does not run: \(reason.message)"
                 hold(id, SQLError(.objectNotInPrerequisiteState, text, hint: reason.hint))
             } else {
@@ -144,7 +146,9 @@ extension Engine {
         }
         let record = await conductor.wait { isThere($0) || hasFailed($0) || job.abandonment.isAbandoned }
         guard !job.abandonment.isAbandoned, abandonments[id] === job.abandonment else { return }
-        if let failure = record.jobFailures[id] ?? wanted.keys.lazy.compactMap({ record.sourceFailures[$0] }).first { return hold(id, failure) }
+        if let failure = record.jobFailures[id] ?? wanted.keys.lazy.compactMap({ record.sourceFailures[$0] }).first {
+            return hold(id, failure)
+        }
         guard isThere(record) else { return }
         creating.remove(id)
         restoration.forget(id)
@@ -232,8 +236,10 @@ extension Engine {
 
     private func notReady(_ object: CatalogObject) -> SQLError {
         let name = "\(object.kind.rawValue) \"\(object.name)\""
-        if let reason = restoration.reasons[object.id] ?? sourcesFeeding(object.id).lazy.compactMap({ self.restoration.reasons[$0] }).first {
-            return SQLError(.objectNotInPrerequisiteState, "\(name) does not run: \(reason.message)", detail: reason.detail, hint: reason.hint)
+        if let reason = restoration.reasons[object.id] ?? sourcesFeeding(object.id).lazy.compactMap({ self.restoration.reasons[$0] }).first
+        {
+            return SQLError(
+                .objectNotInPrerequisiteState, "\(name) does not run: \(reason.message)", detail: reason.detail, hint: reason.hint)
         }
         let state = restoration.recovering[object.id] != nil ? "recovered" : "created"
         return SQLError(.objectNotInPrerequisiteState, "\(name) is still being \(state)", hint: "SHOW JOBS tells how far it is.")
