@@ -40,6 +40,7 @@ package struct SQLState: Hashable, Sendable, CustomStringConvertible {
     package static let invalidTextRepresentation = SQLState("22P02")
     package static let invalidBinaryRepresentation = SQLState("22P03")
     package static let untranslatableCharacter = SQLState("22P05")
+    package static let diskFull = SQLState("53100")
     package static let cardinalityViolation = SQLState("21000")
     package static let notNullViolation = SQLState("23502")
     package static let uniqueViolation = SQLState("23505")

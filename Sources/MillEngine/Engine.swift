@@ -8,6 +8,7 @@ package import MillMeta
 import MillOptimizer
 import MillPlan
 import MillSQL
+package import MillStore
 import Synchronization
 
 /// The database without its wires: catalog, jobs, sources, and what statements do to them.
@@ -41,6 +42,8 @@ package actor Engine {
     let assembly: any SourceAssembly
     /// Where definitions outlive the process; nil when they need not.
     let meta: MetaStore?
+    /// Where the state of jobs does.
+    nonisolated let keeper: StateKeeper?
     let sources = SourceRegistry()
     nonisolated let rejects: RejectStore
     /// Stores what any reader of a source rejects.
@@ -56,6 +59,7 @@ package actor Engine {
     var abandonments: [ObjectID: JobAbandonment] = [:]
     var restoration = Restoration()
     private var discovery: Task<Void, Never>?
+    private var checkpoints: Task<Void, Never>?
     /// Sources that have not yet answered which splits they have.
     private var discovering: [ObjectID: Discovery] = [:]
 
@@ -65,11 +69,13 @@ package actor Engine {
     /// - Parameters:
     ///   - assembly: makes connectors and decoders from options: the one place that knows them all.
     ///   - meta: where definitions are kept; without one they end with the engine.
-    package init(environment: Environment, options: Options = Options(), assembly: any SourceAssembly, meta: MetaStore? = nil) {
+    ///   - keeper: where the state of jobs is kept.
+    package init(environment: Environment, options: Options = Options(), assembly: any SourceAssembly, meta: MetaStore? = nil, keeper: StateKeeper? = nil) {
         self.environment = environment
         self.options = options
         self.assembly = assembly
         self.meta = meta
+        self.keeper = keeper
         catalog = Catalog(systemObjects: SystemRelations.all.map(\.object))
         let rejects = RejectStore(bytesMaxPerSource: options.rejectBytesMax)
         self.rejects = rejects
@@ -78,7 +84,9 @@ package actor Engine {
         let workerCount = options.workerCount
         let onRejects: SourceInput.RejectHandler = { rejects.add($1, source: $0, nowMicros: clock.nowMicros) }
         self.onRejects = onRejects
-        conductor = Conductor(workerCount: workerCount, clock: clock, options: options.conductor) { (id, worker, onData) throws(SQLError) in
+        var conducting = options.conductor
+        if let keeper { conducting.willPublish = { keeper.willPublish($0) } }
+        conductor = Conductor(workerCount: workerCount, clock: clock, options: conducting) { (id, worker, onData) throws(SQLError) in
             try sources.makeInput(id, worker: worker, workerCount: workerCount, onData: onData, onRejects: onRejects)
         }
     }
@@ -93,14 +101,30 @@ package actor Engine {
                 await self?.discoverSplits()
             }
         }
+        if let keeper { checkpoints = Task { [weak self] in await keeper.run { [weak self] in _ = await self?.checkpoint() } } }
     }
 
-    package func stop() {
+    /// Ends all work after a last checkpoint.
+    package func stop() async {
         discovery?.cancel()
         discovery = nil
+        checkpoints?.cancel()
+        await checkpoints?.value
+        checkpoints = nil
+        keeper?.stop()
+        await checkpoint()
         restoration.cancel()
         for abandonment in abandonments.values { abandonment.abandon() }
         conductor.stop()
+    }
+
+    /// Makes a checkpoint now, if anything was published since the last one.
+    @discardableResult
+    package func checkpoint() async -> CheckpointReport? {
+        let rejects = rejects
+        // A table that does not run, because what is stored is damaged, stays as it is on disk.
+        let kept = restoration.jobs.filter { catalog.object($0)?.kind == .table }
+        return await keeper?.checkpoint(conductor, keeping: kept) { rejects.notes }
     }
 
     /// Asks every source for its splits, each by itself: one that is slow to answer delays no other, and is not asked twice.

@@ -34,16 +34,21 @@ final class SourceRegistry: Sendable {
         var definition: SourceDefinition
         /// Origin's splits and those found later, numbered as they came.
         var splits: [SourceSplit: Int]
+        /// Where a checkpoint has the jobs that read it.
+        var resumed: [SourceSplit: SplitOffset]
         /// Held to hear of later splits at once.
         var subscription: (any Sendable)?
     }
 
     private let entries = Mutex<[ObjectID: Entry]>([:])
 
-    /// - Parameter onSplitChange: called when the source may have got splits.
-    func add(_ definition: SourceDefinition, onSplitChange: @escaping @Sendable () -> Void) {
-        let splits = Dictionary(uniqueKeysWithValues: definition.origin.keys.sorted().enumerated().map { ($1, $0) })
-        let entry = Entry(definition: definition, splits: splits, subscription: definition.connector.onSplitChange(onSplitChange))
+    /// - Parameters:
+    ///   - resumed: where a checkpoint has the jobs that read it; a split that is not in it begins at its origin.
+    ///   - onSplitChange: called when the source may have got splits.
+    func add(_ definition: SourceDefinition, resumed: [SourceSplit: SplitOffset] = [:], onSplitChange: @escaping @Sendable () -> Void) {
+        let known = Set(definition.origin.keys).union(resumed.keys)
+        let splits = Dictionary(uniqueKeysWithValues: known.sorted().enumerated().map { ($1, $0) })
+        let entry = Entry(definition: definition, splits: splits, resumed: resumed, subscription: definition.connector.onSplitChange(onSplitChange))
         entries.withLock { $0[definition.id] = entry }
     }
 
@@ -80,7 +85,7 @@ final class SourceRegistry: Sendable {
     ) throws(SQLError) -> SourceInput {
         guard let entry = entries.withLock({ $0[id] }) else { throw SQLError(.undefinedObject, "source \(id) does not exist") }
         let input = SourceInput(definition: entry.definition, onData: onData, onRejects: onRejects)
-        for split in splits(of: id, on: worker, workerCount: workerCount) { try input.add(split) }
+        for split in splits(of: id, on: worker, workerCount: workerCount) { try input.add(split, at: entry.resumed[split]) }
         return input
     }
 }

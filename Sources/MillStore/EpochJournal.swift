@@ -16,8 +16,8 @@ package final class EpochJournal: Sendable {
         var size = 0
         /// Room asked for ahead, so that an epoch does not fail for want of space.
         var reserved = 0
-        /// The offsets that the entries so far add up to.
-        var offsets: SourceOffsets = [:]
+        /// The last entry, with all offsets.
+        var position = EpochPosition.start
     }
 
     private static let header: [UInt8] = Array("MILLJRNL".utf8) + [1, 0, 0, 0, 0, 0, 0, 0]
@@ -30,15 +30,18 @@ package final class EpochJournal: Sendable {
 
     private func path(_ checkpoint: UInt64) -> String { "\(directory)/journal-\(checkpoint)" }
 
-    /// Begins the journal of a checkpoint. Epochs since the checkpoint's that are in the last journal already are in both.
-    /// - Parameter position: of the last published epoch.
-    package func begin(checkpoint: UInt64, at position: EpochPosition) throws(IOFailure) {
+    /// Begins the journal of a checkpoint, with the last epoch that was noted. The ones before it go with their checkpoints.
+    /// - Parameter position: what to note as the last epoch in place of the last entry.
+    package func begin(checkpoint: UInt64, at position: EpochPosition? = nil) throws(IOFailure) {
         try state.withLock { (state) throws(IOFailure) in
-            let file = try files.open(path(checkpoint), .create)
+            // Under another name until the entry is in it: this may be the only place that knows.
+            let name = path(checkpoint)
+            let file = try files.open(name + ".new", .create)
             file.reserve(Self.reservedBytes)
             try file.write(Self.header)
             var fresh = State(file: file, size: Self.header.count, reserved: Self.reservedBytes)
-            try Self.append(position, to: &fresh)
+            try Self.append(position ?? state.position, to: &fresh)
+            try files.rename(name + ".new", to: name)
             state = fresh
         }
     }
@@ -52,7 +55,7 @@ package final class EpochJournal: Sendable {
         guard let file = state.file else { return }
         var moved: SourceOffsets = [:]
         for (source, splits) in position.offsets {
-            let before = state.offsets[source]
+            let before = state.position.offsets[source]
             if before == splits { continue }
             moved[source] = splits.filter { before?[$0.key] != $0.value }
         }
@@ -71,7 +74,7 @@ package final class EpochJournal: Sendable {
         }
         try file.write(bytes, at: state.size)
         state.size += bytes.count
-        for (source, splits) in moved { state.offsets[source, default: [:]].merge(splits) { _, new in new } }
+        state.position = position
     }
 
     /// The last epoch that was published, from a checkpoint on: `checkpoint` when nothing came after it.
@@ -79,7 +82,8 @@ package final class EpochJournal: Sendable {
         var position = checkpoint?.position ?? .start
         guard files.exists(directory) else { return position }
         let numbers = try files.list(directory).compactMap { name in name.hasPrefix("journal-") ? UInt64(name.dropFirst(8)) : nil }
-        for number in numbers.sorted() where number >= checkpoint?.number ?? 0 {
+        // The journal before the checkpoint's own has the epochs that were published while it was written.
+        for number in numbers.sorted() {
             let bytes = try files.open(path(number), .read).readAll()
             guard bytes.starts(with: Self.header) else { continue }
             var reader = RecordReader(bytes[Self.header.count...])

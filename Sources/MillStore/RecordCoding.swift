@@ -1,53 +1,57 @@
 import CChecksum
 
 /// Little-endian numbers, texts and lists, as `docs/internals/state.md` uses them.
-struct RecordWriter {
-    private(set) var bytes: [UInt8] = []
+package struct RecordWriter {
+    package private(set) var bytes: [UInt8] = []
 
-    mutating func put<T: FixedWidthInteger>(_ value: T) { withUnsafeBytes(of: value.littleEndian) { bytes += $0 } }
+    package init() {}
 
-    mutating func put(bytes part: some Collection<UInt8>) {
+    package mutating func put<T: FixedWidthInteger>(_ value: T) { withUnsafeBytes(of: value.littleEndian) { bytes += $0 } }
+
+    package mutating func put(bytes part: some Collection<UInt8>) {
         put(UInt32(part.count))
         bytes += part
     }
 
-    mutating func put(_ text: String) { put(bytes: Array(text.utf8)) }
+    package mutating func put(_ text: String) { put(bytes: Array(text.utf8)) }
 
-    mutating func putList<C: Collection>(_ list: C, _ body: (inout RecordWriter, C.Element) -> Void) {
+    package mutating func putList<C: Collection>(_ list: C, _ body: (inout RecordWriter, C.Element) -> Void) {
         put(UInt32(list.count))
         for element in list { body(&self, element) }
     }
 }
 
 /// Bytes that end early or say something impossible.
-struct RecordDamage: Error {}
+package struct RecordDamage: Error {
+    package init() {}
+}
 
-struct RecordReader {
+package struct RecordReader {
     private var rest: ArraySlice<UInt8>
 
-    init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
+    package init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
 
-    var isAtEnd: Bool { rest.isEmpty }
+    package var isAtEnd: Bool { rest.isEmpty }
 
-    mutating func take(_ count: Int) throws(RecordDamage) -> ArraySlice<UInt8> {
+    package mutating func take(_ count: Int) throws(RecordDamage) -> ArraySlice<UInt8> {
         guard count >= 0, count <= rest.count else { throw RecordDamage() }
         defer { rest = rest.dropFirst(count) }
         return rest.prefix(count)
     }
 
-    mutating func get<T: FixedWidthInteger>(_: T.Type) throws(RecordDamage) -> T {
+    package mutating func get<T: FixedWidthInteger>(_: T.Type) throws(RecordDamage) -> T {
         let part = try take(MemoryLayout<T>.size)
         return part.withUnsafeBytes { T(littleEndian: $0.loadUnaligned(as: T.self)) }
     }
 
-    mutating func getBytes() throws(RecordDamage) -> [UInt8] { Array(try take(Int(try get(UInt32.self)))) }
+    package mutating func getBytes() throws(RecordDamage) -> [UInt8] { Array(try take(Int(try get(UInt32.self)))) }
 
-    mutating func getText() throws(RecordDamage) -> String {
+    package mutating func getText() throws(RecordDamage) -> String {
         guard let text = String(validating: try getBytes(), as: UTF8.self) else { throw RecordDamage() }
         return text
     }
 
-    mutating func getList<T>(_ body: (inout RecordReader) throws(RecordDamage) -> T) throws(RecordDamage) -> [T] {
+    package mutating func getList<T>(_ body: (inout RecordReader) throws(RecordDamage) -> T) throws(RecordDamage) -> [T] {
         let count = Int(try get(UInt32.self))
         // An entry takes a byte at least.
         guard count <= rest.count else { throw RecordDamage() }

@@ -13,11 +13,15 @@ package final class RecoveredState: Sendable {
         self.record = record
         self.blocks = blocks
         self.files = files
+        jobs = Set(record.tables.map(\.place.job))
         tables = Dictionary(record.tables.map { ($0.place, $0) }) { first, _ in first }
     }
 
     /// Jobs that the checkpoint holds.
-    package var jobs: Set<ObjectID> { Set(record.tables.map(\.place.job)) }
+    package let jobs: Set<ObjectID>
+
+    /// What is kept beside an object's tables.
+    package func note(_ kind: String, of object: ObjectID) -> StateNote? { record.notes.first { $0.object == object && $0.kind == kind } }
 
     /// Fills a table with what it held.
     /// - Returns: false when the checkpoint does not have it.

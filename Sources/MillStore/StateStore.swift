@@ -24,6 +24,8 @@ package struct Checkpoint: Sendable {
     /// The tables of all jobs that the checkpoint holds.
     package var tables: [SealedTable]
     package var notes: [StateNote]
+    /// Jobs that do not run, whose state stays as the last checkpoint has it.
+    package var kept: Set<ObjectID> = []
 
     package init(position: EpochPosition, workers: Int, tables: [SealedTable], notes: [StateNote]) {
         self.position = position
@@ -143,8 +145,8 @@ package final class StateStore: Sendable {
         var touched: [any File] = []
         var isNewFile = false
         var bytesWritten = 0
-        let tables = Set(checkpoint.tables.map(\.id))
-        written.pages.keep(only: tables)
+        let kept = written.isDistrusted ? [] : (written.record?.tables ?? []).filter { checkpoint.kept.contains($0.place.job) }
+        written.pages.keep(only: Set(checkpoint.tables.map(\.id) + kept.map(\.id)))
 
         var buffer: [UInt8] = []
         /// Appends the buffer to the page file, or begins another.
@@ -192,7 +194,7 @@ package final class StateStore: Sendable {
             number: number, position: checkpoint.position, workers: checkpoint.workers, nextTable: names.withLock { $0.nextTable },
             files: pageFiles, tables: checkpoint.tables.compactMap { table in
                 shapes[table.id].map { CheckpointRecord.Table(id: table.id, place: table.place, shape: $0) }
-            }, notes: checkpoint.notes)
+            } + kept, notes: checkpoint.notes)
         let bytes = record.bytes
         try attempt(retry) { () throws(IOFailure) in
             let file = try self.files.open(self.path("checkpoint", number) + ".new", .create)

@@ -10,10 +10,12 @@ struct Serve: AsyncParsableCommand {
     @Option(help: "Postgres wire: HOST:PORT or off.") var pg = ListenAddress(argument: "localhost:4566")!
     @Option(help: "Kafka wire: HOST:PORT or off.") var kafka = ListenAddress(argument: "localhost:9092")!
     @Option(help: "Threads that run views.") var workers = 1
+    @Option(help: "Milliseconds from one checkpoint of state to the next.") var checkpointInterval = 1000
     @Option(help: "trace, debug, info, notice, warning or error.", transform: Self.level) var logLevel = Logger.Level.notice
 
     func validate() throws {
         guard (1...256).contains(workers) else { throw ValidationError("--workers takes 1 to 256") }
+        guard (1...3_600_000).contains(checkpointInterval) else { throw ValidationError("--checkpoint-interval takes 1 to 3600000") }
         guard !pg.isOff || !kafka.isOff else { throw ValidationError("--pg off and --kafka off leave nothing to serve") }
     }
 
@@ -22,7 +24,8 @@ struct Serve: AsyncParsableCommand {
         let server: Server
         do {
             server = try await Server.start(
-                Server.Options(dataDirectory: dataDir, pg: pg, kafka: kafka, workerCount: workers), logger: logger)
+                Server.Options(dataDirectory: dataDir, pg: pg, kafka: kafka, workerCount: workers, checkpointInterval: .milliseconds(checkpointInterval)),
+                logger: logger)
         } catch {
             StandardError.write("millrace: could not start: \(error)\n")
             throw ExitCode.failure

@@ -16,6 +16,8 @@ final class Server: Sendable {
         var pg: ListenAddress
         var kafka: ListenAddress
         var workerCount: Int
+        /// From one checkpoint of state to the next.
+        var checkpointInterval = Duration.seconds(1)
     }
 
     let log: Log
@@ -57,8 +59,10 @@ final class Server: Sendable {
                 return (loopbacks.contains(address.host) ? loopbacks : [address.host]).map { "\($0):\(address.port)" }
             }
         }
+        let keeper = try StateKeeper(
+            environment: environment, directory: options.dataDirectory + "/state", options: StateKeeper.Options(interval: options.checkpointInterval))
         let assembly = Assembly(environment: environment, embedded: EmbeddedBroker(log: log, addresses: addresses))
-        let engine = Engine(environment: environment, options: Engine.Options(workerCount: options.workerCount), assembly: assembly, meta: meta)
+        let engine = Engine(environment: environment, options: Engine.Options(workerCount: options.workerCount), assembly: assembly, meta: meta, keeper: keeper)
         try await engine.restore()
         await engine.start()
         var pg: PgServer?

@@ -101,6 +101,12 @@ package final class OperatorErrors {
         if weight != 0 { entries[entry] = weight }
     }
 
+    /// What there was before the process began.
+    func restore(_ entries: [Entry: Int64], droppedCount: Int64) {
+        self.entries = entries
+        self.droppedCount = droppedCount
+    }
+
     /// Whether there is something for `takeFirst`.
     package var hasFirst: Bool { first != nil }
 

@@ -2,6 +2,7 @@ package import MillBase
 import MillColumnar
 import MillExpr
 package import MillPlan
+import MillStore
 
 /// Stream plan -> circuit: one operator per plan node on every worker, connected as the plan says.
 ///
@@ -51,6 +52,9 @@ package struct RenderedJob {
         var tables: [StoredTable] = []
         for (number, node) in nodes.enumerated() { tables += try job.prepare(node.operation, number, on: inputs.here) }
         self.tables = tables
+        if job.isRestored, inputs.here.number == 0, let note = job.storage?.recovered?.note(OperatorErrors.noteKind, of: job.id) {
+            try errors.restore(note)
+        }
     }
 
     private static func operation(_ index: NodeIndex, _ job: JobPlan, _ inputs: any RenderInputs) throws(SQLError) -> any Operator {

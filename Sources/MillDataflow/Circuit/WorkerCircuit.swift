@@ -276,6 +276,12 @@ package final class WorkerCircuit: RenderInputs {
         return sealed
     }
 
+    /// The errors of jobs that have some, for checkpoints.
+    package func keptErrors(_ jobs: Set<ObjectID>) -> [ObjectID: OperatorErrors.Kept] {
+        self.jobs.filter { jobs.contains($0.key) && ($0.value.rendered.errors.entries.count > 0 || $0.value.rendered.errors.droppedCount != 0) }
+            .mapValues { $0.rendered.errors.kept }
+    }
+
     /// Jobs whose state is stored.
     package var storedJobs: Set<ObjectID> { Set(jobOrder.filter { jobs[$0]?.rendered.job.storage != nil }) }
 

@@ -207,10 +207,17 @@ package final class Conductor: Sendable {
         return record
     }
 
+    /// All stored state as of one epoch.
+    package struct Seal: Sendable {
+        package var record: EpochRecord
+        package var tables: [SealedTable]
+        package var notes: [StateNote]
+    }
+
     /// The changes of all stored state since the last seal, as of the last published epoch; nil after `stop`, and while the state is
     /// ahead of it.
     /// - Parameter everything: the last checkpoint did not come to its end.
-    package func seal(everything: Bool) async -> (record: EpochRecord, tables: [SealedTable])? {
+    package func seal(everything: Bool) async -> Seal? {
         await withCheckedContinuation { continuation in
             order(
                 .between(
@@ -221,8 +228,15 @@ package final class Conductor: Sendable {
                         var record = conductor.published
                         record.offsets = now.offsets
                         let missing = now.catchingUp.union(now.jobFailures.keys)
-                        let parts = conductor.gather { circuit in circuit.seal(circuit.storedJobs.subtracting(missing), everything: everything) }
-                        continuation.resume(returning: (record, parts.flatMap { $0 }))
+                        let parts = conductor.gather { circuit in
+                            let jobs = circuit.storedJobs.subtracting(missing)
+                            return (circuit.seal(jobs, everything: everything), circuit.keptErrors(jobs))
+                        }
+                        var errors: [ObjectID: [OperatorErrors.Kept]] = [:]
+                        for (_, kept) in parts { for (job, kept) in kept { errors[job, default: []].append(kept) } }
+                        continuation.resume(
+                            returning: Seal(
+                                record: record, tables: parts.flatMap(\.0), notes: errors.compactMap { OperatorErrors.note($0.key, $0.value) }))
                     }, refused: { _ in continuation.resume(returning: nil) }))
         }
     }

@@ -9,6 +9,7 @@ import MillMeta
 import MillOptimizer
 import MillPlan
 package import MillSQL
+import MillStore
 
 /// CREATE SOURCE, TABLE and [MATERIALIZED] VIEW.
 extension Engine {
@@ -47,10 +48,21 @@ extension Engine {
         notices += made.notices.map { SQLError(.successfulCompletion, $0) }
     }
 
+    /// Where the checkpoint has the jobs that read a source.
+    private func resumedOffsets(of source: ObjectID) -> [SourceSplit: SplitOffset] {
+        guard let record = keeper?.recovered?.record, record.workers == options.workerCount else { return [:] }
+        return record.position.offsets[source] ?? [:]
+    }
+
+    /// A job that begins without state.
+    func newJob(_ object: CatalogObject, _ plan: StreamPlan) -> JobPlan {
+        JobPlan(id: object.id, name: object.name, plan: plan, storage: keeper.map { JobStorage(store: $0.store, recovered: nil) })
+    }
+
     /// From here on jobs can read a source.
     func register(_ object: CatalogObject, _ made: AssembledSource, origin: [SourceSplit: SplitOffset]) {
         let source = SourceDefinition(id: object.id, name: object.name, connector: made.connector, makeDecoder: made.makeDecoder, origin: origin)
-        sources.add(source) { [weak self] in
+        sources.add(source, resumed: resumedOffsets(of: object.id)) { [weak self] in
             Task { await self?.splitsMayHaveChanged(source) }
         }
     }
@@ -71,7 +83,7 @@ extension Engine {
         catalog = changed
         plans[object.id] = plan
         do throws(SQLError) {
-            try await conductor.attach(JobPlan(id: object.id, name: object.name, plan: plan))
+            try await conductor.attach(newJob(object, plan))
             guard let query else { return }
             let rows = try await queryRun(query, session: session).collect(session.cancellation)
             if !rows.isEmpty { try await conductor.inject([(object.id, rows)]) }
@@ -144,7 +156,7 @@ extension Engine {
         catalog = changed
         creating.insert(object.id)
         plans[object.id] = plan
-        let job = JobPlan(id: object.id, name: object.name, plan: plan)
+        let job = newJob(object, plan)
         abandonments[object.id] = job.abandonment
         let ends = await sourceEnds(of: plan)
         let before: Epoch

@@ -6,6 +6,7 @@ import MillDataflow
 import MillIO
 import MillMeta
 import MillPlan
+import MillStore
 
 /// From `meta.db` back to running jobs.
 ///
@@ -29,7 +30,29 @@ extension Engine {
         catalog.reserve(before: stored.nextID)
         for schema in stored.schemas { try catalog.createSchema(schema) }
         for entry in stored.objects where !unfinished.contains(entry.object.id) { restore(entry) }
+        if let keeper {
+            try rejects.restore(keeper.recovered?.record.notes ?? [])
+            conductor.resume(after: keeper.lastPublished.epoch)
+            // State belongs to a worker; of another number of workers each view begins anew, and the rows of tables are put in again.
+            if let recovered = keeper.recovered, recovered.record.workers == options.workerCount { restoration.resumable = recovered.jobs }
+        }
         await restoreRound()
+        try await moveTables()
+    }
+
+    private func resumedJob(_ object: CatalogObject, _ plan: StreamPlan) -> JobPlan {
+        JobPlan(id: object.id, name: object.name, plan: plan, storage: keeper.map { JobStorage(store: $0.store, recovered: $0.recovered) })
+    }
+
+    /// Gives tables the rows that they had under another number of workers, in one epoch.
+    private func moveTables() async throws(SQLError) {
+        guard let recovered = keeper?.recovered, recovered.record.workers != options.workerCount else { return }
+        var rows: [(table: ObjectID, batches: [DeltaBatch])] = []
+        for object in catalog.objects where object.kind == .table && recovered.jobs.contains(object.id) {
+            guard let plan = plans[object.id] else { continue }
+            rows.append((object.id, try MaterializeOperator.stored(plan, of: object.id, in: recovered)))
+        }
+        if !rows.isEmpty { try await conductor.inject(rows) }
     }
 
     private func restore(_ stored: StoredObject) {
@@ -81,7 +104,7 @@ extension Engine {
                 let text = "\(input.kind.rawValue) \"\(input.name)\" does not run: \(reason.message)"
                 hold(id, SQLError(.objectNotInPrerequisiteState, text, hint: reason.hint))
             } else {
-                jobs.append(JobPlan(id: id, name: object.name, plan: plan))
+                jobs.append(restoration.resumable.contains(id) ? resumedJob(object, plan) : newJob(object, plan))
             }
         }
         await attachRestored(jobs)
@@ -90,8 +113,7 @@ extension Engine {
 
     /// Attaches stored jobs, all between the same two epochs and each after what it reads, so that they read their sources together.
     ///
-    /// Each begins without state: tables are empty, views read their sources from the origins again. This is the place for stored
-    /// state: it belongs to (job, node of its plan, table within the operator, worker), and the plan is the one it was stored under.
+    /// Each goes on from the checkpoint if that holds it; else a table is empty and a view reads its sources from the origins again.
     func attachRestored(_ jobs: [JobPlan]) async {
         guard !jobs.isEmpty else { return }
         for job in jobs { abandonments[job.id] = job.abandonment }
@@ -99,7 +121,8 @@ extension Engine {
             switch result {
             case .success(let before):
                 restoration.jobs.remove(job.id)
-                if creating.contains(job.id) { Task { await recover(job, after: before) } }
+                let isResumed = restoration.resumable.remove(job.id) != nil
+                if creating.contains(job.id) { Task { await recover(job, after: before, isResumed: isResumed) } }
             case .failure(let error):
                 abandonments[job.id] = nil
                 hold(job.id, error)
@@ -132,11 +155,13 @@ extension Engine {
     // MARK: Until a view can be read
 
     /// Makes a view readable once it has what its sources held when it was attached: readers do not see it fill up.
-    private func recover(_ job: JobPlan, after before: Epoch) async {
-        var ends: [ObjectID: [SourceSplit: SplitOffset]] = [:]
-        for source in sourcesFeeding(job.id) {
+    ///
+    /// - Parameter isResumed: it goes on from a checkpoint, and is there again where the last published epoch had it.
+    private func recover(_ job: JobPlan, after before: Epoch, isResumed: Bool) async {
+        var ends = keeper?.lastPublished.offsets.filter { sourcesFeeding(job.id).contains($0.key) } ?? [:]
+        for source in sourcesFeeding(job.id) where !isResumed {
             guard let known = await restoredEnds(of: source) else { return }
-            ends[source] = known
+            ends[source, default: [:]].merge(known) { max($0, $1) }
         }
         let id = job.id
         let wanted = ends

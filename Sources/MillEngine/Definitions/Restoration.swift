@@ -8,6 +8,8 @@ struct Restoration {
     var sources: [ObjectID: [SourceSplit: SplitOffset]] = [:]
     /// Tables and materialized views that do not run yet, and may once what they wait for is there.
     var jobs: Set<ObjectID> = []
+    /// Jobs that go on from the checkpoint when they are attached.
+    var resumable: Set<ObjectID> = []
     /// Why an object does not run, or does not get on; by source, table or view. One that is in neither set above stays as it is until it is
     /// rebuilt or dropped.
     var reasons: [ObjectID: SQLError] = [:]
@@ -26,6 +28,7 @@ struct Restoration {
     mutating func forget(_ id: ObjectID) {
         sources[id] = nil
         jobs.remove(id)
+        resumable.remove(id)
         reasons[id] = nil
         recovering.removeValue(forKey: id)?.settle()
         ends.removeValue(forKey: id)?.cancel()

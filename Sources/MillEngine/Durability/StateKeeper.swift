@@ -1,0 +1,157 @@
+package import MillBase
+package import MillDataflow
+package import MillIO
+package import MillStore
+import Synchronization
+
+#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+
+/// Keeps the state of jobs beyond the process: a checkpoint at intervals while something changes, and a journal entry for every epoch
+/// (`docs/internals/state.md`).
+///
+/// Threading: `willPublish` runs on the conductor's thread; a checkpoint is written on a thread of its own, one at a time.
+package final class StateKeeper: Sendable {
+    package struct Options: Sendable {
+        /// Time from one checkpoint to the next.
+        package var interval: Duration
+        /// Time from a write that failed to the next try.
+        package var retryAfter: Duration
+
+        package init(interval: Duration = .seconds(1), retryAfter: Duration = .milliseconds(250)) {
+            self.interval = interval
+            self.retryAfter = retryAfter
+        }
+    }
+
+    package let store: StateStore
+    /// The checkpoint found at the start; nil in a new directory.
+    package let recovered: RecoveredState?
+    /// The last epoch that an earlier process published: nobody reads before everything is there again.
+    package let lastPublished: EpochPosition
+    private let journal: EpochJournal
+    private let options: Options
+    private let clock: any Clock
+    private let state: Mutex<State>
+
+    private struct State {
+        /// Epoch of the last checkpoint, and its position in the log of DML.
+        var checkpointed: EpochPosition
+        var lastReport: CheckpointReport?
+        /// Why nothing can be written now.
+        var trouble: IOFailure?
+        var isStopping = false
+    }
+
+    /// Opens `state` in a data directory.
+    /// - Throws: 58030 when it cannot be read, XX001 when it is damaged.
+    package init(environment: Environment, directory: String, options: Options = Options()) throws(SQLError) {
+        self.options = options
+        clock = environment.clock
+        store = StateStore(directory: directory, files: environment.files)
+        recovered = try store.recover()
+        journal = EpochJournal(directory: directory, files: environment.files)
+        do throws(IOFailure) {
+            lastPublished = try journal.lastPublished(since: recovered?.record)
+            try journal.begin(checkpoint: recovered?.record.number ?? 0, at: lastPublished)
+        } catch { throw error.sqlError }
+        state = Mutex(State(checkpointed: recovered?.record.position ?? .start))
+    }
+
+    /// Why nothing can be written at present, for SHOW JOBS and health; nil when all is well.
+    package var trouble: SQLError? { state.withLock { $0.trouble }.map { SQLError($0.errorNumber == ENOSPC ? .diskFull : .ioError, $0.description) } }
+
+    package var lastReport: CheckpointReport? { state.withLock { $0.lastReport } }
+
+    // MARK: Epochs
+
+    /// Notes an epoch that is about to be published.
+    /// - Returns: false when it could not be noted: it must not be seen yet.
+    package func willPublish(_ record: EpochRecord) -> Bool {
+        do throws(IOFailure) {
+            try journal.append(record.position)
+            return true
+        } catch {
+            note(error)
+            return false
+        }
+    }
+
+    private func note(_ failure: IOFailure?) { state.withLock { $0.trouble = failure } }
+
+    // MARK: Checkpoints
+
+    /// Asks for checkpoints until the task is cancelled.
+    package func run(_ checkpoint: @escaping @Sendable () async -> Void) async {
+        while !Task.isCancelled {
+            // Only cancellation throws.
+            guard (try? await clock.sleep(for: options.interval)) != nil else { return }
+            await checkpoint()
+        }
+    }
+
+    /// Makes a checkpoint now, if anything was published since the last one.
+    /// - Parameters:
+    ///   - kept: jobs that do not run, whose state stays as the last checkpoint has it.
+    ///   - notes: what is kept beside tables, as of now.
+    /// - Returns: nil when there was nothing to do, or it failed: `trouble` then says why.
+    package func checkpoint(_ conductor: Conductor, keeping kept: Set<ObjectID>, notes: @Sendable () -> [StateNote]) async -> CheckpointReport? {
+        // An epoch that could not be noted is tried again when the conductor is woken.
+        if trouble != nil { conductor.wake() }
+        let last = state.withLock { $0.checkpointed }
+        guard conductor.published.epoch > last.epoch else { return nil }
+        guard let sealed = await conductor.seal(everything: store.isDistrusted) else { return nil }
+        var checkpoint = Checkpoint(
+            position: sealed.record.position, workers: conductor.workerCount, tables: sealed.tables, notes: sealed.notes + notes())
+        checkpoint.kept = kept
+        return await withCheckedContinuation { [checkpoint] continuation in
+            _ = PinnedThread(stackBytes: 1 << 20) { continuation.resume(returning: self.write(checkpoint)) }
+        }
+    }
+
+    private func write(_ checkpoint: Checkpoint) -> CheckpointReport? {
+        do throws(IOFailure) {
+            let report = try store.write(checkpoint) { failure in
+                note(failure)
+                return waitBeforeRetry()
+            }
+            note(nil)
+            state.withLock { state in
+                state.checkpointed = checkpoint.position
+                state.lastReport = report
+            }
+            // Without a new one the old journal goes on: it only takes longer to read.
+            try? journal.begin(checkpoint: report.number)
+            return report
+        } catch {
+            note(error)
+            return nil
+        }
+    }
+
+    /// - Returns: whether to try again.
+    private func waitBeforeRetry() -> Bool {
+        guard !state.withLock({ $0.isStopping }) else { return false }
+        let done = Semaphore()
+        let (clock, duration) = (clock, options.retryAfter)
+        Task {
+            try? await clock.sleep(for: duration)  // Nobody cancels it.
+            done.signal()
+        }
+        done.wait()
+        return !state.withLock { $0.isStopping }
+    }
+
+    /// A checkpoint that waits for space is given up.
+    package func stop() { state.withLock { $0.isStopping = true } }
+}
+
+extension EpochRecord {
+    /// What checkpoints and the journal keep of it.
+    package var position: EpochPosition {
+        EpochPosition(epoch: epoch, openedAtMicros: openedAtMicros, dmlPosition: 0, offsets: offsets)
+    }
+}
