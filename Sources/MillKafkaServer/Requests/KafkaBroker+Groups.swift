@@ -7,7 +7,7 @@ extension KafkaBroker {
     /// Kafka's `group.max.session.timeout.ms`.
     private static let sessionMillisMax: Int32 = 1_800_000
     /// Kafka's `offset.metadata.max.bytes`.
-    private static let metadataBytesMax = 4096
+    static let metadataBytesMax = 4096
 
     func joinGroup(_ request: JoinGroupRequest, _ header: RequestHeader, _ client: Client, _ reply: @escaping Reply) {
         let version = header.apiVersion
@@ -100,10 +100,16 @@ extension KafkaBroker {
 
     func offsetFetch(_ request: OffsetFetchRequest, _ version: Int16, _ reply: Reply) {
         typealias Answer = OffsetFetchResponse
+        func error(_ group: String, _ topic: String, _ index: Int32) -> Int16 {
+            let isPending = request.requireStable && log.groupOffsets.hasPendingCommit(group: group, .init(topic: topic, partition: index))
+            return (isPending ? KafkaErrorCode.unstableOffsetCommit : .none).rawValue
+        }
         guard version >= 8 else {
             let topics = committed(request.groupID, request.topics?.map { ($0.name, $0.partitionIndexes) }).map { name, partitions in
                 Answer.OffsetFetchResponseTopic(name: name, partitions: partitions.map { index, found in
-                    .init(partitionIndex: index, committedOffset: found?.offset ?? -1, committedLeaderEpoch: found?.leaderEpoch ?? -1, metadata: found?.metadata ?? "")
+                    .init(
+                        partitionIndex: index, committedOffset: found?.offset ?? -1, committedLeaderEpoch: found?.leaderEpoch ?? -1,
+                        metadata: found?.metadata ?? "", errorCode: error(request.groupID, name, index))
                 })
             }
             return reply(response(Answer(topics: topics), version))
@@ -113,7 +119,9 @@ extension KafkaBroker {
                 groupID: group.groupID,
                 topics: committed(group.groupID, group.topics?.map { ($0.name, $0.partitionIndexes) }).map { name, partitions in
                     .init(name: name, partitions: partitions.map { index, found in
-                        .init(partitionIndex: index, committedOffset: found?.offset ?? -1, committedLeaderEpoch: found?.leaderEpoch ?? -1, metadata: found?.metadata ?? "")
+                        .init(
+                            partitionIndex: index, committedOffset: found?.offset ?? -1, committedLeaderEpoch: found?.leaderEpoch ?? -1,
+                            metadata: found?.metadata ?? "", errorCode: error(group.groupID, name, index))
                     })
                 })
         }
