@@ -98,6 +98,11 @@ func fetch(_ topic: String, from offset: Int64, wait: Int32, minBytes: Int32 = 1
 
 /// Runs `body` on a thread that may block, against a server on a memory disk.
 func serving(_ change: (inout KafkaServerOptions) -> Void = { _ in }, _ body: @escaping @Sendable (Int, Log) throws -> Void) async throws {
+    try await serving(change) { (ports: [Int], log: Log) in try body(#require(ports.first), log) }
+}
+
+/// The same for several listeners; `body` gets their ports.
+func serving(_ change: (inout KafkaServerOptions) -> Void = { _ in }, _ body: @escaping @Sendable ([Int], Log) throws -> Void) async throws {
     let log = try Log(environment: Environment(files: MemoryFileSystem(), clock: SystemClock(), random: SystemRandomSource()), directory: "/log")
     var options = KafkaServerOptions()
     options.listeners = [KafkaListener(host: "127.0.0.1", port: 0)]
@@ -105,9 +110,9 @@ func serving(_ change: (inout KafkaServerOptions) -> Void = { _ in }, _ body: @e
     var logger = Logger(label: "test")
     logger.logLevel = .critical
     let server = KafkaServer(log: log, options: options, logger: logger)
-    let port = try #require(try await server.start().first).port
+    let ports = try await server.start().map(\.port)
     let result: Result<Void, any Error> = await withCheckedContinuation { continuation in
-        let thread = BlockingThread { continuation.resume(returning: Result { try body(port, log) }) }
+        let thread = BlockingThread { continuation.resume(returning: Result { try body(ports, log) }) }
         thread.start()
     }
     await server.stop()

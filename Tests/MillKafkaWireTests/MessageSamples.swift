@@ -206,12 +206,12 @@ extension ListGroupsResponse: SampledMessage {
 }
 
 extension SaslHandshakeRequest: SampledMessage {
-    static let sampledVersions: ClosedRange<Int16> = 1...1
+    static let sampledVersions: ClosedRange<Int16> = 0...1
     static let sample: SaslHandshakeRequest = .init(mechanism: "text 1")
 }
 
 extension SaslHandshakeResponse: SampledMessage {
-    static let sampledVersions: ClosedRange<Int16> = 1...1
+    static let sampledVersions: ClosedRange<Int16> = 0...1
     static let sample: SaslHandshakeResponse = .init(errorCode: 1, mechanisms: ["text 2", "text 2"])
 }
 
