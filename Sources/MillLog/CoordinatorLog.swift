@@ -132,7 +132,9 @@ final class CoordinatorLog: Flushable {
         var kept = 0
         while bytes.count - kept >= 8 {
             var head = WireReader(bytes.slice(offset: kept, count: 8))
-            guard let length = try? Int(head.int32()), let crc = try? head.uint32(), length > 0, length <= bytes.count - kept - 8 else { break }  // a torn tail
+            guard let length = try? Int(head.int32()), let crc = try? head.uint32(), length > 0, length <= bytes.count - kept - 8 else {
+                break
+            }  // a torn tail
             let payload = bytes.slice(offset: kept + 8, count: length)
             guard payload.withUnsafeBytes({ CRC32C.checksum($0) }) == crc else { break }
             var reader = WireReader(payload)

@@ -53,7 +53,8 @@ struct CoordinatorState {
 
     /// The fewest entries whose sum this is.
     var entries: [CoordinatorEntry] {
-        groups.flatMap { group, offsets in offsets.map { .commit(group: group, $0.key, $0.value) } } + transactions.values.map { .transaction($0) }
+        groups.flatMap { group, offsets in offsets.map { .commit(group: group, $0.key, $0.value) } }
+            + transactions.values.map { .transaction($0) }
     }
 
     /// - Throws: `unknownProducer`, `staleProducerEpoch`, `noTransaction`.
@@ -62,7 +63,9 @@ struct CoordinatorState {
         guard batch.producerEpoch == transaction.producerEpoch else {
             throw .staleProducerEpoch(current: transaction.producerEpoch, found: batch.producerEpoch)
         }
-        guard transaction.phase == .ongoing, transaction.partitions.contains(place) else { throw .noTransaction(producerID: batch.producerID) }
+        guard transaction.phase == .ongoing, transaction.partitions.contains(place) else {
+            throw .noTransaction(producerID: batch.producerID)
+        }
     }
 
     /// Whether a transaction that has not ended may still move a group's position there.

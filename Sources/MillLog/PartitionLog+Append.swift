@@ -24,7 +24,9 @@ extension PartitionLog {
             let (appended, isVisible) = try appender.withLock { (appender) throws(LogError) in
                 let appended = try place(checked, batches, &appender)
                 // Registered before the lock is given up, so that completions keep the order of appends.
-                return (appended, !wait(until: appended.endOffset) { error in completion(error.map { .failure($0) } ?? .success(appended)) })
+                return (
+                    appended, !wait(until: appended.endOffset) { error in completion(error.map { .failure($0) } ?? .success(appended)) }
+                )
             }
             if isVisible { completion(.success(appended)) } else { finishAppend() }
         } catch {
@@ -52,7 +54,8 @@ extension PartitionLog {
     /// Ends a producer's transaction here by a marker, unless it has none; `completion` runs when what ends it is durable, and must
     /// not block.
     func endTransaction(of producer: Transactions.Producer, isCommit: Bool, completion: @escaping @Sendable (LogError?) -> Void) {
-        let bytes = RecordBatchBuilder.marker(producerID: producer.id, producerEpoch: producer.epoch, isCommit: isCommit, timestamp: nowMillis)
+        let bytes = RecordBatchBuilder.marker(
+            producerID: producer.id, producerEpoch: producer.epoch, isCommit: isCommit, timestamp: nowMillis)
         do throws(LogError) {
             var batches = RecordBatches(bytes)
             guard let marker = try? batches.next() else { preconditionFailure("a marker is a batch") }
@@ -84,7 +87,9 @@ extension PartitionLog {
                     found.append(batch)
                 }
             }
-            guard batches.remainingBytes == 0, !found.isEmpty else { throw .truncated(needed: RecordBatch.headerBytes, available: batches.remainingBytes) }
+            guard batches.remainingBytes == 0, !found.isEmpty else {
+                throw .truncated(needed: RecordBatch.headerBytes, available: batches.remainingBytes)
+            }
             if found.count > 1, found.contains(where: \.hasProducer) { throw .invalidHeader }
         } catch {
             throw .invalidBatch(error)
@@ -116,7 +121,8 @@ extension PartitionLog {
             next += Int64(batch.recordCount)
         }
         let nowMillis = nowMillis
-        let isFull = appender.active.size + bytes.count > config.segmentBytes(options) || next - appender.active.baseOffset > Int64(Int32.max)
+        let isFull =
+            appender.active.size + bytes.count > config.segmentBytes(options) || next - appender.active.baseOffset > Int64(Int32.max)
         if appender.active.size > 0, isFull || appender.active.isOlder(than: config.segmentMillis, nowMillis) { try roll(&appender) }
         let active = appender.active
         reserve(active.size + bytes.count, &appender)
@@ -183,7 +189,8 @@ extension PartitionLog {
         _ baseOffset: Int64, generation: Int = 0, in directory: String, _ files: any FileSystem, _ mode: OpenMode
     ) throws(IOFailure) -> Segment {
         let path = directory + "/" + Segment.name(baseOffset, generation: generation)
-        return Segment(baseOffset: baseOffset, generation: generation, file: try files.open(path + ".log", mode), indexPath: path + ".index")
+        return Segment(
+            baseOffset: baseOffset, generation: generation, file: try files.open(path + ".log", mode), indexPath: path + ".index")
     }
 
     /// Has `body` run once the high watermark is there, or the partition has failed; false, and nothing kept, when it is there.

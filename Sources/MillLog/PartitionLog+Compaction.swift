@@ -57,12 +57,17 @@ extension PartitionLog {
     /// The segments that compaction may write anew: all but the one that is appended to, below the last stable offset, with their index.
     private func complete() throws(LogError) -> [Source] {
         let (candidates, start) = state.withLock { state in
-            (zip(state.segments, state.segments.dropFirst()).filter { $0.1.baseOffset <= state.lastStableOffset }.map { ($0.0, $0.1.baseOffset) }, state.startOffset)
+            (
+                zip(state.segments, state.segments.dropFirst()).filter { $0.1.baseOffset <= state.lastStableOffset }.map {
+                    ($0.0, $0.1.baseOffset)
+                }, state.startOffset
+            )
         }
         var sources: [Source] = []
         for (segment, end) in candidates where end > start {
             guard environment.files.exists(segment.indexPath) else { break }
-            let copy = Segment(baseOffset: segment.baseOffset, generation: segment.generation, file: segment.file, indexPath: segment.indexPath)
+            let copy = Segment(
+                baseOffset: segment.baseOffset, generation: segment.generation, file: segment.file, indexPath: segment.indexPath)
             let bytes: WireBytes
             do throws(IOFailure) { bytes = try environment.files.open(segment.indexPath, .read).readAll() } catch { throw .storage(error) }
             guard let (producers, transactions) = copy.restore(fromIndex: bytes), copy.size == segment.size else { break }
@@ -145,6 +150,7 @@ extension PartitionLog {
         let isReplaced = state.withLock { state in
             guard state.failure == nil, let place = state.segments.firstIndex(where: { $0 === old[0] }) else { return false }
             state.segments.replaceSubrange(place..<place + old.count, with: [new])
+            state.forgetHints(to: old)
             state.transactions.replaceAborted(state.transactions.aborted.filter { !filter.droppedMarkers.contains($0.lastOffset) })
             return true
         }

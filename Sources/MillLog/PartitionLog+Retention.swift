@@ -52,7 +52,8 @@ extension PartitionLog {
             var start: Int64?
             for (segment, next) in zip(state.segments, state.segments.dropFirst()) {
                 let isTooMuch = config.retentionBytes >= 0 && total - segment.size >= config.retentionBytes
-                let isTooOld = config.retentionMillis >= 0 && segment.lastAppendMillis >= 0 && now - segment.lastAppendMillis > config.retentionMillis
+                let isTooOld =
+                    config.retentionMillis >= 0 && segment.lastAppendMillis >= 0 && now - segment.lastAppendMillis > config.retentionMillis
                 guard isTooMuch || isTooOld, next.baseOffset <= state.lastStableOffset else { break }
                 start = next.baseOffset
                 total -= segment.size
@@ -71,8 +72,7 @@ extension PartitionLog {
             let dropped = Array(state.segments.prefix(count))
             state.segments.removeFirst(count)
             state.sealed.removeAll { sealed in dropped.contains { $0 === sealed.segment } }
-            state.hints.removeAll { hint in dropped.contains { $0 === hint.segment } }
-            state.nextHint = 0
+            state.forgetHints(to: dropped)
             return dropped
         }
         discard(dropped)

@@ -62,6 +62,12 @@ package final class PartitionLog: Flushable {
         /// Where the last few reads ended, which is where the next ones begin.
         var hints: [ReadHint] = []
         var nextHint = 0
+
+        /// For segments that are gone, whose files the hints would keep open.
+        mutating func forgetHints(to gone: [Segment]) {
+            hints.removeAll { hint in gone.contains { $0 === hint.segment } }
+            nextHint = 0
+        }
     }
 
     struct ReadHint {

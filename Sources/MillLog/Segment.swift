@@ -4,7 +4,7 @@ import MillKafkaWire
 /// One file of record batches and where to look in it. Guarded by its partition's lock, but for the file, which any thread
 /// may read.
 final class Segment: @unchecked Sendable {
-    // Sendable because every use of a `var` is under the partition's state lock.
+    // Sendable because every use of a `var` is under the partition's state lock, or of a complete segment, which changes no more.
     let baseOffset: Int64
     /// How often compaction has written it anew; the higher of two is the one that holds.
     let generation: Int

@@ -49,8 +49,10 @@ struct SegmentName: Hashable {
         let path = directory + "/" + name.text
         guard files.exists(path + ".index") else { return nil }
         let segment = Segment(
-            baseOffset: name.baseOffset, generation: name.generation, file: try files.open(path + ".log", .read), indexPath: path + ".index")
-        guard segment.restore(fromIndex: try files.open(path + ".index", .read).readAll()) != nil, segment.size == (try segment.file.size()) else { return nil }
+            baseOffset: name.baseOffset, generation: name.generation, file: try files.open(path + ".log", .read), indexPath: path + ".index"
+        )
+        guard segment.restore(fromIndex: try files.open(path + ".index", .read).readAll()) != nil, segment.size == (try segment.file.size())
+        else { return nil }
         return segment.nextOffset
     }
 }

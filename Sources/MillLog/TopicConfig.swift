@@ -43,8 +43,10 @@ package struct TopicConfig: Sendable, Hashable {
     package static let names = (Array(defaults.keys) + ["segment.bytes", "max.message.bytes"]).sorted()
 
     private static let defaults = [
-        "cleanup.policy": "delete", "compression.type": "producer", "delete.retention.ms": "86400000", "message.timestamp.type": "CreateTime",
-        "min.cleanable.dirty.ratio": "0.5", "min.insync.replicas": "1", "retention.bytes": "-1", "retention.ms": "-1", "segment.ms": "604800000",
+        "cleanup.policy": "delete", "compression.type": "producer", "delete.retention.ms": "86400000",
+        "message.timestamp.type": "CreateTime",
+        "min.cleanable.dirty.ratio": "0.5", "min.insync.replicas": "1", "retention.bytes": "-1", "retention.ms": "-1",
+        "segment.ms": "604800000",
     ]
 
     /// Settings of Kafka that change nothing here: there are no replicas, and every record is synced.
@@ -69,16 +71,22 @@ package struct TopicConfig: Sendable, Hashable {
         }
         func refuse(_ reason: String) -> LogError { .invalidConfig(name: name, reason: reason) }
         func integer(_ range: ClosedRange<Int64>) throws(LogError) -> Int64 {
-            guard let number = Int64(value), range.contains(number) else { throw refuse("takes \(range.lowerBound) to \(range.upperBound), not \"\(value)\"") }
+            guard let number = Int64(value), range.contains(number) else {
+                throw refuse("takes \(range.lowerBound) to \(range.upperBound), not \"\(value)\"")
+            }
             return number
         }
         func only(_ expected: String) throws(LogError) {
-            guard value.lowercased() == expected.lowercased() else { throw refuse("is \(expected) in this broker and cannot be \"\(value)\"") }
+            guard value.lowercased() == expected.lowercased() else {
+                throw refuse("is \(expected) in this broker and cannot be \"\(value)\"")
+            }
         }
         switch name {
         case "cleanup.policy":
             let policies = Set(value.lowercased().split(separator: ",").map { String($0.filter { $0 != " " }) })
-            guard !policies.isEmpty, policies.isSubset(of: ["delete", "compact"]) else { throw refuse("takes delete, compact or both, not \"\(value)\"") }
+            guard !policies.isEmpty, policies.isSubset(of: ["delete", "compact"]) else {
+                throw refuse("takes delete, compact or both, not \"\(value)\"")
+            }
             deletesOld = policies.contains("delete")
             isCompacted = policies.contains("compact")
         case "retention.bytes": retentionBytes = Int(try integer(-1...Int64.max))

@@ -34,7 +34,8 @@ struct TransactionIndex: Sendable, Equatable {
         ending.append((first, batch.baseOffset))
         if marker == .abort {
             let stable = open.values.min() ?? batch.nextOffset
-            aborted.append(AbortedTransaction(producerID: batch.producerID, firstOffset: first, lastOffset: batch.baseOffset, stableOffset: stable))
+            aborted.append(
+                AbortedTransaction(producerID: batch.producerID, firstOffset: first, lastOffset: batch.baseOffset, stableOffset: stable))
         }
     }
 
@@ -88,10 +89,13 @@ struct TransactionIndex: Sendable, Equatable {
     init() {}
 
     init(from reader: inout WireReader) throws(WireError) {
-        open = Dictionary(try reader.array(flexible: false) { reader throws(WireError) in (try reader.int64(), try reader.int64()) }) { _, new in new }
+        open = Dictionary(try reader.array(flexible: false) { reader throws(WireError) in (try reader.int64(), try reader.int64()) }) {
+            _, new in new
+        }
         aborted = try reader.array(flexible: false) { reader throws(WireError) in
             AbortedTransaction(
-                producerID: try reader.int64(), firstOffset: try reader.int64(), lastOffset: try reader.int64(), stableOffset: try reader.int64())
+                producerID: try reader.int64(), firstOffset: try reader.int64(), lastOffset: try reader.int64(),
+                stableOffset: try reader.int64())
         }
     }
 

@@ -30,9 +30,12 @@ extension Transactions {
             changed.fence()
             changed.phase = .prepareAbort
             changed.updateMillis = now
-            return ([.transaction(changed)], { [weak self] failure in
-                if failure == nil { self?.writeMarkers(transaction.id) { _ in } }
-            })
+            return (
+                [.transaction(changed)],
+                { [weak self] failure in
+                    if failure == nil { self?.writeMarkers(transaction.id) { _ in } }
+                }
+            )
         }
     }
 
@@ -45,7 +48,9 @@ extension Transactions {
     /// Writes a prepared transaction's markers, and when they are durable that it is complete. Does nothing when that is under way.
     /// A partition that has failed keeps its transaction prepared until the next start.
     func writeMarkers(_ id: String, completion: @escaping @Sendable (LogError?) -> Void) {
-        guard let transaction = transaction(id), transaction.phase.isPrepared, ending.withLock({ $0.insert(id).inserted }) else { return completion(nil) }
+        guard let transaction = transaction(id), transaction.phase.isPrepared, ending.withLock({ $0.insert(id).inserted }) else {
+            return completion(nil)
+        }
         let partitions = transaction.partitions.sorted().compactMap { topics.topic(named: $0.topic)?.partition($0.partition) }
         let gather = MarkerGather(count: partitions.count) { [weak self] failure in
             guard let self else { return }
@@ -60,7 +65,9 @@ extension Transactions {
 
     private func complete(_ transaction: TransactionState) {
         coordinator.update { state in
-            guard var changed = state.transactions[transaction.id], changed.phase == transaction.phase, changed.producer == transaction.producer else {
+            guard var changed = state.transactions[transaction.id], changed.phase == transaction.phase,
+                changed.producer == transaction.producer
+            else {
                 return ([], { _ in })
             }
             changed.phase = changed.phase == .prepareCommit ? .completeCommit : .completeAbort

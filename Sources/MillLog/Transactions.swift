@@ -72,12 +72,14 @@ package final class Transactions: Sendable {
         let now = nowMillis
         change(id, completion) { found throws(TransactionError) in
             guard var transaction = found else {
-                let new = TransactionState(id: id, producerID: newProducerID(), producerEpoch: 0, timeoutMillis: timeoutMillis, updateMillis: now)
+                let new = TransactionState(
+                    id: id, producerID: newProducerID(), producerEpoch: 0, timeoutMillis: timeoutMillis, updateMillis: now)
                 return (new, Producer(id: new.producerID, epoch: 0))
             }
             if let known {
                 // The one before the last is a caller who did not hear the answer.
-                let isCurrent = known.id == transaction.producerID && [transaction.producerEpoch, transaction.previousEpoch].contains(known.epoch)
+                let isCurrent =
+                    known.id == transaction.producerID && [transaction.producerEpoch, transaction.previousEpoch].contains(known.epoch)
                 guard isCurrent else { throw .fenced }
             }
             if transaction.phase.isPrepared { throw .busy }
@@ -87,7 +89,9 @@ package final class Transactions: Sendable {
                 transaction.updateMillis = now
                 return (transaction, nil)
             }
-            if let known, known.epoch != transaction.producerEpoch { return (nil, Producer(id: transaction.producerID, epoch: transaction.producerEpoch)) }
+            if let known, known.epoch != transaction.producerEpoch {
+                return (nil, Producer(id: transaction.producerID, epoch: transaction.producerEpoch))
+            }
             transaction.timeoutMillis = timeoutMillis
             transaction.updateMillis = now
             transaction.phase = .empty
@@ -130,7 +134,8 @@ package final class Transactions: Sendable {
 
     /// Positions that become the group's if the transaction commits.
     package func commit(
-        group: String, _ offsets: [(PartitionPlace, GroupOffsets.Committed)], in id: String, _ producer: Producer, completion: @escaping Completion<Void>
+        group: String, _ offsets: [(PartitionPlace, GroupOffsets.Committed)], in id: String, _ producer: Producer,
+        completion: @escaping Completion<Void>
     ) {
         change(id, completion) { found throws(TransactionError) in
             var transaction = try Self.current(found, producer)
@@ -143,13 +148,16 @@ package final class Transactions: Sendable {
     /// Ends the transaction; the completion runs when all its markers are durable.
     package func end(_ id: String, _ producer: Producer, isCommit: Bool, completion: @escaping Completion<Void>) {
         let now = nowMillis
-        change(id, { [weak self] (result: Result<Bool, TransactionError>) in
-            switch result {
-            case .failure(let error): completion(.failure(error))
-            case .success(false): completion(.success(()))
-            case .success(true): self?.writeMarkers(id) { completion($0.map { .failure(.log($0)) } ?? .success(())) }
+        change(
+            id,
+            { [weak self] (result: Result<Bool, TransactionError>) in
+                switch result {
+                case .failure(let error): completion(.failure(error))
+                case .success(false): completion(.success(()))
+                case .success(true): self?.writeMarkers(id) { completion($0.map { .failure(.log($0)) } ?? .success(())) }
+                }
             }
-        }) { found throws(TransactionError) in
+        ) { found throws(TransactionError) in
             var transaction = try Self.current(found, producer)
             switch transaction.phase {
             case .completeCommit where isCommit, .completeAbort where !isCommit: return (nil, false)
@@ -185,12 +193,15 @@ package final class Transactions: Sendable {
         coordinator.update { state in
             do throws(TransactionError) {
                 let (changed, answer) = try body(state.transactions[id])
-                return (changed.map { [.transaction($0)] } ?? [], { [weak self] failure in
-                    if let failure { return completion(.failure(.log(failure))) }
-                    if let answer { return completion(.success(answer)) }
-                    self?.writeMarkers(id) { _ in }
-                    completion(.failure(.busy))
-                })
+                return (
+                    changed.map { [.transaction($0)] } ?? [],
+                    { [weak self] failure in
+                        if let failure { return completion(.failure(.log(failure))) }
+                        if let answer { return completion(.success(answer)) }
+                        self?.writeMarkers(id) { _ in }
+                        completion(.failure(.busy))
+                    }
+                )
             } catch {
                 return ([], { _ in completion(.failure(error)) })
             }

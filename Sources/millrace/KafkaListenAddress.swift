@@ -23,7 +23,9 @@ struct KafkaListenAddress: ExpressibleByArgument {
             (advertisedHost, advertisedPort) = (Self.withoutBrackets(advertised), nil)
             return
         }
-        guard let port = Int(advertised[advertised.index(after: separator)...]), (1...65535).contains(port), separator > advertised.startIndex else { return nil }
+        guard let port = Int(advertised[advertised.index(after: separator)...]), (1...65535).contains(port),
+            separator > advertised.startIndex
+        else { return nil }
         (advertisedHost, advertisedPort) = (Self.withoutBrackets(advertised[..<separator]), port)
     }
 

@@ -49,7 +49,8 @@ private let oldMessage: [UInt8] = {
         try await serving { port, log in
             try log.createTopic(name: "t").partitions[0].appendAndWait(batch(["a", "b"]))
             for (time, offset) in [(Int64(-1), Int64(2)), (-2, 0)] {
-                let request = ListOffsetsRequest(replicaID: -1, topics: [.init(name: "t", partitions: [.init(partitionIndex: 0, timestamp: time)])])
+                let request = ListOffsetsRequest(
+                    replicaID: -1, topics: [.init(name: "t", partitions: [.init(partitionIndex: 0, timestamp: time)])])
                 let answer: ListOffsetsResponse = try Client(port: port).ask(request, 0)
                 #expect(answer.topics[0].partitions[0].oldStyleOffsets == [offset])
             }
@@ -88,24 +89,32 @@ private let oldMessage: [UInt8] = {
             #expect(created.topics.map(\.errorCode) == [0, KafkaErrorCode.invalidConfig.rawValue])
             let changed: IncrementalAlterConfigsResponse = try client.ask(
                 IncrementalAlterConfigsRequest(resources: [
-                    .init(resourceType: 2, resourceName: "t", configs: [.init(name: "cleanup.policy", configOperation: 2, value: "compact")]),
+                    .init(
+                        resourceType: 2, resourceName: "t", configs: [.init(name: "cleanup.policy", configOperation: 2, value: "compact")]),
                     .init(resourceType: 2, resourceName: "u"), .init(resourceType: 4, resourceName: "1"),
                 ]), 1)
-            #expect(changed.responses.map(\.errorCode) == [0, KafkaErrorCode.unknownTopicOrPartition.rawValue, KafkaErrorCode.invalidRequest.rawValue])
+            #expect(
+                changed.responses.map(\.errorCode) == [
+                    0, KafkaErrorCode.unknownTopicOrPartition.rawValue, KafkaErrorCode.invalidRequest.rawValue,
+                ])
             #expect(log.topic(named: "t")?.config.values == ["retention.ms": "5000", "cleanup.policy": "delete,compact"])
             let replaced: AlterConfigsResponse = try client.ask(
-                AlterConfigsRequest(resources: [.init(resourceType: 2, resourceName: "t", configs: [.init(name: "segment.ms", value: "9")])]), 2)
+                AlterConfigsRequest(resources: [.init(resourceType: 2, resourceName: "t", configs: [.init(name: "segment.ms", value: "9")])]
+                ), 2)
             #expect(replaced.responses[0].errorCode == 0)
             for version in DescribeConfigsRequest.versions {
                 let answer: DescribeConfigsResponse = try client.ask(
-                    DescribeConfigsRequest(resources: [.init(resourceType: 2, resourceName: "t", configurationKeys: ["segment.ms", "retention.ms"])]), version)
+                    DescribeConfigsRequest(resources: [
+                        .init(resourceType: 2, resourceName: "t", configurationKeys: ["segment.ms", "retention.ms"])
+                    ]), version)
                 #expect(answer.results[0].configs.map(\.value) == ["-1", "9"])
             }
         }
     }
 
     @Test func eachListenerTellsItsOwnName() async throws {
-        try await serving({ $0.listeners.append(KafkaListener(host: "127.0.0.1", port: 0, advertisedHost: "kafka", advertisedPort: 29092)) }) { ports, _ in
+        try await serving({ $0.listeners.append(KafkaListener(host: "127.0.0.1", port: 0, advertisedHost: "kafka", advertisedPort: 29092)) }
+        ) { ports, _ in
             for (port, expected) in zip(ports, [("127.0.0.1", Int32(ports[0])), ("kafka", 29092)]) {
                 let metadata: MetadataResponse = try Client(port: port).ask(MetadataRequest(topics: []), 9)
                 #expect(metadata.brokers.map(\.host) == [expected.0] && metadata.brokers.map(\.port) == [expected.1])

@@ -59,7 +59,8 @@ final class Client {
     func post(_ request: some WireRequest, _ version: Int16) -> Int32 {
         correlation += 1
         var writer = WireWriter()
-        RequestHeader(apiKey: type(of: request).api.rawValue, apiVersion: version, correlationID: correlation, clientID: "test").write(to: &writer)
+        RequestHeader(apiKey: type(of: request).api.rawValue, apiVersion: version, correlationID: correlation, clientID: "test").write(
+            to: &writer)
         request.write(to: &writer, version: version)
         let body = writer.finish().array
         send(withUnsafeBytes(of: Int32(body.count).bigEndian, Array.init) + body)
@@ -87,7 +88,9 @@ func batch(_ values: [String]) throws -> WireBytes {
 }
 
 func produce(_ topic: String, _ records: WireBytes, acks: Int16 = -1) -> ProduceRequest {
-    ProduceRequest(transactionalID: nil, acks: acks, timeoutMs: 1000, topicData: [.init(name: topic, partitionData: [.init(index: 0, records: records)])])
+    ProduceRequest(
+        transactionalID: nil, acks: acks, timeoutMs: 1000,
+        topicData: [.init(name: topic, partitionData: [.init(index: 0, records: records)])])
 }
 
 func fetch(_ topic: String, from offset: Int64, wait: Int32, minBytes: Int32 = 1) -> FetchRequest {
@@ -102,8 +105,10 @@ func serving(_ change: (inout KafkaServerOptions) -> Void = { _ in }, _ body: @e
 }
 
 /// The same for several listeners; `body` gets their ports.
-func serving(_ change: (inout KafkaServerOptions) -> Void = { _ in }, _ body: @escaping @Sendable ([Int], Log) throws -> Void) async throws {
-    let log = try Log(environment: Environment(files: MemoryFileSystem(), clock: SystemClock(), random: SystemRandomSource()), directory: "/log")
+func serving(_ change: (inout KafkaServerOptions) -> Void = { _ in }, _ body: @escaping @Sendable ([Int], Log) throws -> Void) async throws
+{
+    let log = try Log(
+        environment: Environment(files: MemoryFileSystem(), clock: SystemClock(), random: SystemRandomSource()), directory: "/log")
     var options = KafkaServerOptions()
     options.listeners = [KafkaListener(host: "127.0.0.1", port: 0)]
     change(&options)
@@ -127,11 +132,13 @@ final class BlockingThread: Sendable {
 
     func start() {
         var thread = pthread_t()
-        pthread_create(&thread, nil, { argument in
-            guard let argument else { return nil }
-            Unmanaged<BlockingThread>.fromOpaque(argument).takeRetainedValue().body()
-            return nil
-        }, Unmanaged.passRetained(self).toOpaque())
+        pthread_create(
+            &thread, nil,
+            { argument in
+                guard let argument else { return nil }
+                Unmanaged<BlockingThread>.fromOpaque(argument).takeRetainedValue().body()
+                return nil
+            }, Unmanaged.passRetained(self).toOpaque())
         pthread_detach(thread)
     }
 }

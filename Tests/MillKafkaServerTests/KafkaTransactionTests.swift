@@ -17,14 +17,16 @@ private struct TransactionalClient {
     }
 
     mutating func initialize(_ version: Int16 = 4) throws -> Int16 {
-        let answer: InitProducerIDResponse = try client.ask(InitProducerIDRequest(transactionalID: id, transactionTimeoutMs: 60_000, producerID: -1, producerEpoch: -1), version)
+        let answer: InitProducerIDResponse = try client.ask(
+            InitProducerIDRequest(transactionalID: id, transactionTimeoutMs: 60_000, producerID: -1, producerEpoch: -1), version)
         if answer.errorCode == 0 { (producerID, epoch, sequence) = (answer.producerID, answer.producerEpoch, 0) }
         return answer.errorCode
     }
 
     func add(_ topic: String, _ version: Int16 = 3) throws -> Int16 {
         let request = AddPartitionsToTxnRequest(
-            v3AndBelowTransactionalID: id, v3AndBelowProducerID: producerID, v3AndBelowProducerEpoch: epoch, v3AndBelowTopics: [.init(name: topic, partitions: [0])])
+            v3AndBelowTransactionalID: id, v3AndBelowProducerID: producerID, v3AndBelowProducerEpoch: epoch,
+            v3AndBelowTopics: [.init(name: topic, partitions: [0])])
         let answer: AddPartitionsToTxnResponse = try client.ask(request, version)
         return answer.resultsByTopicV3AndBelow[0].resultsByPartition[0].partitionErrorCode
     }
@@ -41,7 +43,8 @@ private struct TransactionalClient {
     }
 
     func end(commit: Bool, _ version: Int16 = 3) throws -> Int16 {
-        let answer: EndTxnResponse = try client.ask(EndTxnRequest(transactionalID: id, producerID: producerID, producerEpoch: epoch, committed: commit), version)
+        let answer: EndTxnResponse = try client.ask(
+            EndTxnRequest(transactionalID: id, producerID: producerID, producerEpoch: epoch, committed: commit), version)
         return answer.errorCode
     }
 }
@@ -63,7 +66,8 @@ private func fetchCommitted(_ topic: String, from offset: Int64 = 0) -> FetchReq
             #expect(open.responses[0].partitions[0].lastStableOffset == 0 && open.responses[0].partitions[0].highWatermark == 1)
             #expect(open.responses[0].partitions[0].records?.count == 0)
             let latest: ListOffsetsResponse = try producer.client.ask(
-                ListOffsetsRequest(replicaID: -1, isolationLevel: 1, topics: [.init(name: "t", partitions: [.init(partitionIndex: 0, timestamp: -1)])]), 7)
+                ListOffsetsRequest(
+                    replicaID: -1, isolationLevel: 1, topics: [.init(name: "t", partitions: [.init(partitionIndex: 0, timestamp: -1)])]), 7)
             #expect(latest.topics[0].partitions[0].offset == 0)
             #expect(try producer.end(commit: false) == 0)
             let ended: FetchResponse = try producer.client.ask(fetchCommitted("t"), 11)
@@ -71,7 +75,9 @@ private func fetchCommitted(_ topic: String, from offset: Int64 = 0) -> FetchReq
             #expect(part.lastStableOffset == 2 && part.abortedTransactions?.map(\.firstOffset) == [0])
             #expect(part.abortedTransactions?.map(\.producerID) == [producer.producerID])
             let uncommitted: FetchResponse = try producer.client.ask(fetch("t", from: 0, wait: 0), 11)
-            #expect(uncommitted.responses[0].partitions[0].abortedTransactions == nil && uncommitted.responses[0].partitions[0].records == part.records)
+            #expect(
+                uncommitted.responses[0].partitions[0].abortedTransactions == nil
+                    && uncommitted.responses[0].partitions[0].records == part.records)
         }
     }
 
@@ -92,7 +98,8 @@ private func fetchCommitted(_ topic: String, from offset: Int64 = 0) -> FetchReq
             #expect(try old.add("t", 2) == KafkaErrorCode.producerFenced.rawValue)
             #expect(try old.end(commit: true, 1) == KafkaErrorCode.invalidProducerEpoch.rawValue)
             #expect(try old.write("t", "zombie") == KafkaErrorCode.invalidProducerEpoch.rawValue)
-            let timeout: InitProducerIDResponse = try new.client.ask(InitProducerIDRequest(transactionalID: "y", transactionTimeoutMs: 0), 4)
+            let timeout: InitProducerIDResponse = try new.client.ask(
+                InitProducerIDRequest(transactionalID: "y", transactionTimeoutMs: 0), 4)
             #expect(timeout.errorCode == KafkaErrorCode.invalidTransactionTimeout.rawValue)
         }
     }
@@ -104,12 +111,17 @@ private func fetchCommitted(_ topic: String, from offset: Int64 = 0) -> FetchReq
             #expect(try producer.initialize() == 0)
             let client = producer.client
             let added: AddOffsetsToTxnResponse = try client.ask(
-                AddOffsetsToTxnRequest(transactionalID: "x", producerID: producer.producerID, producerEpoch: producer.epoch, groupID: "g"), 3)
+                AddOffsetsToTxnRequest(transactionalID: "x", producerID: producer.producerID, producerEpoch: producer.epoch, groupID: "g"),
+                3)
             #expect(added.errorCode == 0)
             let stored: TxnOffsetCommitResponse = try client.ask(
                 TxnOffsetCommitRequest(
                     transactionalID: "x", groupID: "g", producerID: producer.producerID, producerEpoch: producer.epoch,
-                    topics: [.init(name: "t", partitions: [.init(partitionIndex: 0, committedOffset: 9), .init(partitionIndex: 7, committedOffset: 9)])]), 3)
+                    topics: [
+                        .init(
+                            name: "t",
+                            partitions: [.init(partitionIndex: 0, committedOffset: 9), .init(partitionIndex: 7, committedOffset: 9)])
+                    ]), 3)
             #expect(stored.topics[0].partitions.map(\.errorCode) == [0, KafkaErrorCode.unknownTopicOrPartition.rawValue])
             func fetched() throws -> OffsetFetchResponse.OffsetFetchResponseTopic.OffsetFetchResponsePartition {
                 let answer: OffsetFetchResponse = try client.ask(

@@ -86,7 +86,9 @@ private func expected(_ magic: Int8) -> [Content] {
     /// Where messages begin and end.
     private func boundaries(_ set: [UInt8]) throws -> [Int] {
         var found = [0]
-        while let last = found.last, last < set.count { found.append(last + 12 + set[(last + 8)..<(last + 12)].reduce(0) { $0 << 8 | Int($1) }) }
+        while let last = found.last, last < set.count {
+            found.append(last + 12 + set[(last + 8)..<(last + 12)].reduce(0) { $0 << 8 | Int($1) })
+        }
         return found
     }
 
@@ -100,7 +102,9 @@ private func expected(_ magic: Int8) -> [Content] {
         for (index, compression) in Compression.allCases.enumerated() {
             var builder = RecordBatchBuilder()
             for value in 0..<3 {
-                builder.append(key: value == 0 ? nil : Array("k\(value)".utf8), value: value == 1 ? nil : Array("v\(index).\(value)".utf8), timestamp: 1000 + Int64(value))
+                builder.append(
+                    key: value == 0 ? nil : Array("k\(value)".utf8), value: value == 1 ? nil : Array("v\(index).\(value)".utf8),
+                    timestamp: 1000 + Int64(value))
             }
             let batch = try #require(try RecordBatch(firstIn: builder.finish(compression: compression)))
             batch.assign(baseOffset: Int64(100 + 3 * index), leaderEpoch: 0)

@@ -41,7 +41,8 @@ private func seen(_ partition: PartitionLog) throws -> [Seen] {
 private func keyed(_ records: [(key: String, value: String?)], compression: Compression = .none) throws -> WireBytes {
     var builder = RecordBatchBuilder()
     for (index, record) in records.enumerated() {
-        builder.append(key: Array(record.key.utf8), value: record.value.map { Array($0.utf8) }, timestamp: 1000 + Int64(index), headers: [("h", [7])])
+        builder.append(
+            key: Array(record.key.utf8), value: record.value.map { Array($0.utf8) }, timestamp: 1000 + Int64(index), headers: [("h", [7])])
     }
     return try builder.finish(compression: compression)
 }
@@ -89,7 +90,10 @@ private func endSegment(_ partition: PartitionLog, _ filler: String) throws {
         try partition.appendAndWait(keyed([("a", nil), ("c", "1")]))
         try endSegment(partition, "x")
         log.maintain()
-        #expect(try seen(partition).prefix(3) == [Seen(offset: 1, key: "b", value: "1"), Seen(offset: 2, key: "a"), Seen(offset: 3, key: "c", value: "1")])
+        #expect(
+            try seen(partition).prefix(3) == [
+                Seen(offset: 1, key: "b", value: "1"), Seen(offset: 2, key: "a"), Seen(offset: 3, key: "c", value: "1"),
+            ])
         disk.clock.advance(by: .seconds(9))
         try endSegment(partition, "y")
         log.maintain()
@@ -106,7 +110,9 @@ private func endSegment(_ partition: PartitionLog, _ filler: String) throws {
         let log = try Disk().open(small)
         let partition = try log.createTopic(name: "t").partitions[0]
         try partition.appendAndWait(batch(["one", "two"]))
-        try log.alterTopic(named: "t") { _ throws(LogError) in try TopicConfig(["cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"]) }
+        try log.alterTopic(named: "t") { _ throws(LogError) in
+            try TopicConfig(["cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"])
+        }
         try partition.appendAndWait(keyed([("a", "1")]))
         try partition.appendAndWait(keyed([("a", "2")]))
         try endSegment(partition, "x")
@@ -195,9 +201,14 @@ private func endSegment(_ partition: PartitionLog, _ filler: String) throws {
                 let partition = try #require(log.topic(named: "t")?.partition(0))
                 for step in 0..<25 {
                     let records = (0...disk.random.below(3)).map { index -> (String, String?) in
-                        ("k\(disk.random.below(12))", disk.random.below(4) == 0 ? nil : "\(life).\(step).\(index)" + String(repeating: "v", count: disk.random.below(200)))
+                        (
+                            "k\(disk.random.below(12))",
+                            disk.random.below(4) == 0
+                                ? nil : "\(life).\(step).\(index)" + String(repeating: "v", count: disk.random.below(200))
+                        )
                     }
-                    let base = try partition.appendAndWait(keyed(records, compression: Compression.allCases[disk.random.below(5)])).baseOffset
+                    let base = try partition.appendAndWait(keyed(records, compression: Compression.allCases[disk.random.below(5)]))
+                        .baseOffset
                     for (index, record) in records.enumerated() {
                         let one = Seen(offset: base + Int64(index), key: record.0, value: record.1)
                         all.insert(one)
@@ -207,7 +218,11 @@ private func endSegment(_ partition: PartitionLog, _ filler: String) throws {
                 }
                 let count = Mutex(0)
                 let limit = disk.random.below(60)
-                disk.files.setFault { _, _ in count.withLock { $0 += 1; return $0 > limit ? 5 : nil } }
+                disk.files.setFault { _, _ in
+                    count.withLock {
+                        $0 += 1; return $0 > limit ? 5 : nil
+                    }
+                }
                 log.maintain()
                 disk.files.crash(random: disk.random)
                 disk.files.setFault(nil)

@@ -1,5 +1,6 @@
 import MillIO
 import MillKafkaWire
+import MillTestKit
 import Synchronization
 import Testing
 

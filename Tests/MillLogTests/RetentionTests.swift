@@ -37,7 +37,9 @@ private func fill(_ partition: PartitionLog, _ range: Range<Int>, timestamp: Int
         let start = partition.logStartOffset
         #expect(start > 0 && partition.byteCount >= 3000 && partition.byteCount < 3000 + 1100)
         #expect(try readAll(partition, from: start) == numbered(Int(start)..<100))
-        #expect(throws: LogError.offsetOutOfRange(requested: start - 1, start: start, end: 100)) { try partition.read(from: start - 1, maxBytes: 10) }
+        #expect(throws: LogError.offsetOutOfRange(requested: start - 1, start: start, end: 100)) {
+            try partition.read(from: start - 1, maxBytes: 10)
+        }
         log.close()
         log = try disk.open(small)
         let again = try #require(log.topic(named: "t")?.partition(0))
@@ -101,10 +103,13 @@ private func fill(_ partition: PartitionLog, _ range: Range<Int>, timestamp: Int
     }
 
     @Test func whatIsKeptSurvivesAPowerCutAtAnyMoment() throws {
-        try atEveryOperation(small, { log, _ in
-            let partition = try log.createTopic(name: "t", config: TopicConfig(["retention.bytes": "2000"])).partitions[0]
-            try fill(partition, 0..<60)
-        }) { log in
+        try atEveryOperation(
+            small,
+            { log, _ in
+                let partition = try log.createTopic(name: "t", config: TopicConfig(["retention.bytes": "2000"])).partitions[0]
+                try fill(partition, 0..<60)
+            }
+        ) { log in
             let partition = try #require(log.topic(named: "t")?.partition(0))
             try partition.maintain()
             _ = try partition.deleteRecords(before: 55)
@@ -123,7 +128,8 @@ private func fill(_ partition: PartitionLog, _ range: Range<Int>, timestamp: Int
         for number in Int64(0)..<10 {
             let data = try #require(try RecordBatch(firstIn: transactional(producer: number)))
             data.assign(baseOffset: number * 2, leaderEpoch: 0)
-            let marker = try #require(try RecordBatch(firstIn: RecordBatchBuilder.marker(producerID: number, producerEpoch: 0, isCommit: false, timestamp: 0)))
+            let marker = try #require(
+                try RecordBatch(firstIn: RecordBatchBuilder.marker(producerID: number, producerEpoch: 0, isCommit: false, timestamp: 0)))
             marker.assign(baseOffset: number * 2 + 1, leaderEpoch: 0)
             index.note(data)
             index.note(marker)
@@ -156,7 +162,8 @@ private func fill(_ partition: PartitionLog, _ range: Range<Int>, timestamp: Int
         #expect(config.values == ["cleanup.policy": "compact,delete", "min.insync.replicas": "1", "flush.ms": "9"])
         #expect(config.isCompacted && config.deletesOld && config.retentionMillis == -1 && !TopicConfig.hasEffect("flush.ms"))
         for (name, value) in [
-            ("retention.ms", "-2"), ("retention.bytes", "many"), ("cleanup.policy", "shred"), ("cleanup.policy", ""), ("compression.type", "gzip"),
+            ("retention.ms", "-2"), ("retention.bytes", "many"), ("cleanup.policy", "shred"), ("cleanup.policy", ""),
+            ("compression.type", "gzip"),
             ("segment.bytes", "5"), ("min.cleanable.dirty.ratio", "2"), ("no.such.thing", "1"), ("message.timestamp.type", "LogAppendTime"),
         ] {
             #expect(throws: LogError.self, "\(name)=\(value)") { try TopicConfig([name: value]) }

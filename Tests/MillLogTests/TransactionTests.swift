@@ -30,7 +30,9 @@ private struct Caller {
     }
 
     func add(_ partition: Int32, _ producer: Producer) throws {
-        let _: Void = try wait { log.transactions.add([PartitionPlace(topic: "t", partition: partition)], to: id, producer, completion: $0) }
+        let _: Void = try wait {
+            log.transactions.add([PartitionPlace(topic: "t", partition: partition)], to: id, producer, completion: $0)
+        }
     }
 
     func write(_ values: [String], _ producer: Producer, sequence: Int32, partition: Int32 = 0) throws {
@@ -213,6 +215,34 @@ private func transactionalBatch(_ values: [String], _ producer: (id: Int64, epoc
             try caller.end(producer, isCommit: true)
             #expect(try readCommitted(topic.partitions[1]) == seen[1] + ["next"])
         }
+    }
+
+    @Test func theFewestEntriesMakeTheSameState() throws {
+        var state = CoordinatorState()
+        let committed = GroupOffsets.Committed(offset: 3, leaderEpoch: 0, metadata: "m", committedMillis: 4)
+        let place = PartitionPlace(topic: "t", partition: 1)
+        for (index, phase) in TransactionState.Phase.allCases.enumerated() {
+            var transaction = TransactionState(id: "x\(index)", producerID: Int64(index), producerEpoch: 2, timeoutMillis: 5, updateMillis: 6)
+            transaction.phase = phase
+            transaction.partitions = [place]
+            transaction.groups = ["g"]
+            transaction.offsets = ["g\(index)": [place: committed]]
+            state.apply(.transaction(transaction))
+        }
+        state.apply(.commit(group: "h", PartitionPlace(topic: "gone", partition: 0), committed))
+        state.apply(.topicDeleted("gone"))
+        state.apply(.transactionForgotten("x0"))
+        var again = CoordinatorState()
+        for entry in state.entries {
+            var writer = WireWriter()
+            entry.write(to: &writer)
+            var reader = WireReader(writer.finish())
+            again.apply(try CoordinatorEntry(from: &reader))
+            try reader.finish()
+        }
+        #expect(again.groups == state.groups && again.transactions == state.transactions && again.producers == state.producers)
+        // Only what was decided to commit is the groups', only what is under way is pending.
+        #expect(state.groups.keys.sorted() == ["g2"] && state.hasPendingCommit(group: "g1", place) && !state.hasPendingCommit(group: "g3", place))
     }
 
     /// Several producers, random verbs and power cuts, against a model of what readers of committed records must see.

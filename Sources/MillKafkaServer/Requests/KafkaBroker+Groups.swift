@@ -7,7 +7,7 @@ extension KafkaBroker {
     /// Kafka's `group.max.session.timeout.ms`.
     private static let sessionMillisMax: Int32 = 1_800_000
     /// Kafka's `offset.metadata.max.bytes`.
-    static let metadataBytesMax = 4096
+    private static let metadataBytesMax = 4096
 
     func joinGroup(_ request: JoinGroupRequest, _ header: RequestHeader, _ client: Client, _ reply: @escaping Reply) {
         let version = header.apiVersion
@@ -69,17 +69,14 @@ extension KafkaBroker {
             : groups.commitFault(
                 group: request.groupID, memberID: request.memberID, instanceID: request.groupInstanceID, generation: request.generationIDOrMemberEpoch)
         let nowMillis = log.environment.clock.nowMicros / 1000
-        var offsets: [(GroupOffsets.Place, GroupOffsets.Committed)] = []
+        var offsets: [(PartitionPlace, GroupOffsets.Committed)] = []
         let topics = request.topics.map { topic in
             OffsetCommitResponse.OffsetCommitResponseTopic(name: topic.name, partitions: topic.partitions.map { part in
-                var error = fault ?? .none
-                if error == .none, log.topic(named: topic.name)?.partition(part.partitionIndex) == nil { error = .unknownTopicOrPartition }
-                if error == .none, (part.committedMetadata ?? "").utf8.count > Self.metadataBytesMax { error = .offsetMetadataTooLarge }
-                if error == .none {
-                    let committed = GroupOffsets.Committed(
-                        offset: part.committedOffset, leaderEpoch: part.committedLeaderEpoch, metadata: part.committedMetadata ?? "", committedMillis: nowMillis)
-                    offsets.append((.init(topic: topic.name, partition: part.partitionIndex), committed))
-                }
+                let place = PartitionPlace(topic: topic.name, partition: part.partitionIndex)
+                let committed = GroupOffsets.Committed(
+                    offset: part.committedOffset, leaderEpoch: part.committedLeaderEpoch, metadata: part.committedMetadata ?? "", committedMillis: nowMillis)
+                let error = fault ?? commitFault(place, committed)
+                if error == .none { offsets.append((place, committed)) }
                 return .init(partitionIndex: part.partitionIndex, errorCode: error.rawValue)
             })
         }
@@ -96,6 +93,12 @@ extension KafkaBroker {
             }
             reply(response(answer, version))
         }
+    }
+
+    /// What is wrong with a position, whoever commits it.
+    func commitFault(_ place: PartitionPlace, _ committed: GroupOffsets.Committed) -> KafkaErrorCode {
+        if log.topic(named: place.topic)?.partition(place.partition) == nil { return .unknownTopicOrPartition }
+        return committed.metadata.utf8.count > Self.metadataBytesMax ? .offsetMetadataTooLarge : .none
     }
 
     func offsetFetch(_ request: OffsetFetchRequest, _ version: Int16, _ reply: Reply) {

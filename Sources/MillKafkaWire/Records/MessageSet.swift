@@ -94,7 +94,9 @@ package enum MessageSet {
             timestamp = max(bytes.bigEndian(at: position, as: Int64.self), -1)
             position += 8
         }
-        guard let key = field(bytes, &position), let value = field(bytes, &position), position == bytes.count else { throw .invalidRecord(index: index) }
+        guard let key = field(bytes, &position), let value = field(bytes, &position), position == bytes.count else {
+            throw .invalidRecord(index: index)
+        }
         return Message(magic: magic, compression: compression, timestamp: timestamp, key: key.bytes, value: value.bytes)
     }
 
