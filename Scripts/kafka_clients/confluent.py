@@ -228,11 +228,128 @@ def _():
     admin.delete_consumer_groups([group], request_timeout=10)[group].result(10)
 
 
-@check("transactions are refused, not hung")
+def transactional(transaction, **options):
+    producer = Producer({"bootstrap.servers": address, "transactional.id": transaction, **options})
+    producer.init_transactions(15)
+    return producer
+
+
+def committed(of, count):
+    return [m.value() for m in read(of, count, **{"isolation.level": "read_committed"})]
+
+
+@check("committed records are seen and aborted ones are not")
 def _():
-    producer = Producer({"bootstrap.servers": address, "transactional.id": name("t")})
+    used = topic(2)
+    producer = transactional(name("t"))
+    for i in range(6):
+        producer.begin_transaction()
+        for n in range(20):
+            producer.produce(used, b"%d.%d" % (i, n), partition=n % 2)
+        if i % 2 == 0:
+            producer.commit_transaction(15)
+        else:
+            producer.flush(10)
+            producer.abort_transaction(15)
+    same({v[:1] for v in committed(used, 60)}, {b"0", b"2", b"4"})
+    same(len(read(used, 120, **{"isolation.level": "read_uncommitted"})), 120)
+
+
+@check("an open transaction holds readers back")
+def _():
+    used = topic()
+    producer = transactional(name("t"))
+    producer.begin_transaction()
+    producer.produce(used, b"a")
+    producer.flush(10)
+    consumer = Consumer({"bootstrap.servers": address, "group.id": name("none"), "isolation.level": "read_committed"})
+    consumer.assign([TopicPartition(used, 0, OFFSET_BEGINNING)])
+    same(consumer.poll(1), None)
+    producer.commit_transaction(15)
+    found = []
+    until(lambda: (m := consumer.poll(0.3)) and found.append(m.value()) or found)
+    same(found, [b"a"])
+    consumer.close()
+
+
+@check("a new instance fences the old one")
+def _():
+    used, transaction = topic(), name("t")
+    old = transactional(transaction)
+    old.begin_transaction()
+    old.produce(used, b"zombie")
+    old.flush(10)
+    fresh = transactional(transaction)
     try:
-        producer.init_transactions(5)
-    except KafkaException:
+        old.commit_transaction(15)
+        raise AssertionError("the old instance committed")
+    except KafkaException as error:
+        assert error.args[0].fatal(), error
+    fresh.begin_transaction()
+    fresh.produce(used, b"kept")
+    fresh.commit_transaction(15)
+    same(committed(used, 1), [b"kept"])
+
+
+@check("read, change and write exactly once")
+def _():
+    source, target, group, transaction = topic(), topic(), name("g"), name("t")
+    produce(source, [dict(value=b"%d" % i) for i in range(6)])
+    for attempt in range(3):
+        consumer = Consumer({
+            "bootstrap.servers": address, "group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False,
+            "session.timeout.ms": 6000, "isolation.level": "read_committed"})
+        consumer.subscribe([source])
+        got = []
+        until(lambda: (m := consumer.poll(0.3)) and not m.error() and got.append(m) or len(got) >= 2)
+        producer = transactional(transaction)
+        producer.begin_transaction()
+        for message in got[:2]:
+            producer.produce(target, message.value() + b"!")
+        producer.send_offsets_to_transaction([TopicPartition(source, 0, got[1].offset() + 1)], consumer.consumer_group_metadata(), 15)
+        if attempt == 1:
+            producer.abort_transaction(15)
+        else:
+            producer.commit_transaction(15)
+        consumer.close()
+    same(committed(target, 4), [b"0!", b"1!", b"2!", b"3!"])
+
+
+@check("settings of a topic")
+def _():
+    created = name("ck")
+    admin.create_topics([NewTopic(created, 1, 1, config={"cleanup.policy": "compact", "segment.bytes": "65536"})])[created].result(10)
+
+    def settings():
+        return {k: v.value for k, v in admin.describe_configs([ConfigResource("topic", created)])[ConfigResource("topic", created)].result(10).items()}
+
+    same((settings()["cleanup.policy"], settings()["segment.bytes"]), ("compact", "65536"))
+    wanted = ConfigResource("topic", created, set_config={"retention.ms": "60000"})
+    list(admin.alter_configs([wanted]).values())[0].result(10)
+    same((settings()["cleanup.policy"], settings()["retention.ms"]), ("delete", "60000"))
+    refused = ConfigResource("topic", created, set_config={"retention.ms": "soon"})
+    try:
+        list(admin.alter_configs([refused]).values())[0].result(10)
+    except KafkaException as error:
+        same(error.args[0].code(), KafkaError.INVALID_CONFIG)
         return
     raise AssertionError("no error")
+
+
+if hasattr(admin, "delete_records"):
+    @check("delete records")
+    def _():
+        used = topic()
+        produce(used, [dict(value=b"%d" % i) for i in range(10)])
+        admin.delete_records([TopicPartition(used, 0, 6)])[TopicPartition(used, 0)].result(10)
+        same([m.value() for m in read(used, 4)], [b"6", b"7", b"8", b"9"])
+
+
+@check("a name and a password, where nobody asks for them")
+def _():
+    used = topic()
+    credentials = {"security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": "p"}
+    producer = Producer({"bootstrap.servers": address, **credentials})
+    producer.produce(used, b"x")
+    same(producer.flush(10), 0)
+    same([m.value() for m in read(used, 1)], [b"x"])

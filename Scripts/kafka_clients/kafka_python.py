@@ -243,3 +243,17 @@ def _():
     read(used, 1, group_id=group)
     groups = admin.list_groups() if hasattr(admin, "list_groups") else admin.list_consumer_groups()
     assert group in str(groups), groups
+
+
+@check("committed records are seen and aborted ones are not")
+def _():
+    used = topic()
+    producer = KafkaProducer(bootstrap_servers=address, transactional_id=name("t"))
+    producer.init_transactions()
+    for i in range(6):
+        producer.begin_transaction()
+        producer.send(used, b"%d" % i).get(10)
+        producer.commit_transaction() if i % 2 == 0 else producer.abort_transaction()
+    producer.close(10)
+    same([r.value for r in read(used, 3, isolation_level="read_committed")], [b"0", b"2", b"4"])
+    same([r.value for r in read(used, 6)], [b"%d" % i for i in range(6)])

@@ -26,6 +26,8 @@ final class KafkaBroker: Sendable {
     let options: KafkaServerOptions
     let logger: Logger
     let groups: GroupCoordinator
+    /// For the message sets of old clients.
+    let decoders = DecoderPool()
     let pool: NIOThreadPool
 
     init(log: Log, options: KafkaServerOptions, logger: Logger, pool: NIOThreadPool) {
@@ -64,12 +66,25 @@ final class KafkaBroker: Sendable {
             reply(apiVersions(error: .none, version: version))
         case .createTopics: createTopics(try decode(reader, version), version, reply)
         case .deleteTopics: deleteTopics(try decode(reader, version), version, reply)
+        case .deleteRecords: deleteRecords(try decode(reader, version), version, reply)
         case .initProducerID: initProducerID(try decode(reader, version), version, reply)
+        case .addPartitionsToTxn: addPartitions(try decode(reader, version), version, reply)
+        case .addOffsetsToTxn: addGroup(try decode(reader, version), version, reply)
+        case .txnOffsetCommit: commitInTransaction(try decode(reader, version), version, reply)
+        case .endTxn: endTransaction(try decode(reader, version), version, reply)
         case .offsetForLeaderEpoch: offsetForLeaderEpoch(try decode(reader, version), version, reply)
         case .describeConfigs: describeConfigs(try decode(reader, version), version, reply)
+        case .alterConfigs: alterConfigs(try decode(reader, version), version, reply)
+        case .incrementalAlterConfigs: alterConfigsByStep(try decode(reader, version), version, reply)
         case .createPartitions: createPartitions(try decode(reader, version), version, reply)
         case .deleteGroups: deleteGroups(try decode(reader, version), version, reply)
         case .describeCluster: describeCluster(try decode(reader, version), version, client, reply)
+        case .listPartitionReassignments: listReassignments(try decode(reader, version), version, reply)
+        case .describeProducers: describeProducers(try decode(reader, version), version, reply)
+        case .describeTransactions: describeTransactions(try decode(reader, version), version, reply)
+        case .listTransactions: listTransactions(try decode(reader, version), version, reply)
+        case .saslHandshake: saslHandshake(try decode(reader, version), version, reply)
+        case .saslAuthenticate: saslAuthenticate(try decode(reader, version), version, reply)
         }
     }
 
@@ -106,6 +121,9 @@ extension KafkaErrorCode {
         case .batchTooLarge: self = .messageTooLarge
         case .outOfOrderSequence: self = .outOfOrderSequenceNumber
         case .staleProducerEpoch: self = .invalidProducerEpoch
+        case .unknownProducer: self = .invalidProducerIDMapping
+        case .noTransaction: self = .invalidTransactionState
+        case .invalidConfig: self = .invalidConfig
         case .storage, .corrupted, .closed: self = .kafkaStorageError
         case .invalidBatch(let error):
             switch error {
@@ -113,7 +131,7 @@ extension KafkaErrorCode {
             case .unsupportedMagic: self = .unsupportedForMessageFormat
             case .unknownCompression: self = .unsupportedCompressionType
             case .decompressedTooLarge: self = .messageTooLarge
-            case .truncated, .invalidHeader, .invalidRecord, .decompressionFailed, .compressionFailed: self = .invalidRecord
+            case .truncated, .invalidHeader, .invalidRecord, .missingKey, .decompressionFailed, .compressionFailed: self = .invalidRecord
             }
         }
     }

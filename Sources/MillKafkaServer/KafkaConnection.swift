@@ -38,6 +38,8 @@ final class KafkaConnection: ChannelDuplexHandler, @unchecked Sendable {
     private var responseBytes = 0
     private var readIsHeld = false
     private var isClosed = false
+    /// After version 0 of SaslHandshake the client's next frame is a bare token, without a header.
+    private var expectsToken = false
     private var context: ChannelHandlerContext?
     private var client: KafkaBroker.Client?
 
@@ -99,8 +101,17 @@ final class KafkaConnection: ChannelDuplexHandler, @unchecked Sendable {
 
     private func receive(_ frame: WireBytes) throws {
         guard !isClosed, let client else { return }
+        if expectsToken {
+            expectsToken = false
+            // Accepted, as SaslAuthenticate accepts it: an empty frame.
+            var buffer = ByteBuffer()
+            buffer.writeInteger(Int32(0))
+            slots.append(.done(buffer))
+            return sendDone()
+        }
         var reader = WireReader(frame)
         let header = try RequestHeader(from: &reader)
+        if header.apiKey == KafkaAPI.saslHandshake.rawValue, header.apiVersion == 0 { expectsToken = true }
         let number = firstSlot + slots.count
         slots.append(.waiting)
         let eventLoop = client.eventLoop
@@ -122,6 +133,12 @@ final class KafkaConnection: ChannelDuplexHandler, @unchecked Sendable {
         case .close: return refuse(WireError.unsupportedVersion(api: header.apiKey, version: header.apiVersion))
         case .response(let body): slots[index] = .done(Self.frame(header, body, context.channel.allocator))
         }
+        sendDone()
+    }
+
+    /// Sends the responses that no earlier one holds back.
+    private func sendDone() {
+        guard let context else { return }
         var wrote = false
         while let first = slots.first, case .done(let buffer) = first {
             slots.removeFirst()

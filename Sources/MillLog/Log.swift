@@ -7,8 +7,7 @@ import Synchronization
 /// Place in the path: the Kafka server appends and reads for its clients, the engine reads directly; both see the same
 /// topics and the same high watermarks. One process at a time has the directory; the data directory's lock sees to that.
 ///
-/// Threading: any thread. `topics` is guarded by a mutex held for look-ups; creating and deleting take turns under
-/// another one, held across their file operations.
+/// Threading: any thread. Creating, changing and deleting topics take turns under a mutex that is held across their file operations.
 ///
 /// Layout, order of writes and recovery: docs/internals/log.md.
 package final class Log: Sendable {
@@ -17,12 +16,15 @@ package final class Log: Sendable {
     package let options: LogOptions
     /// Committed offsets of consumer groups.
     package let groupOffsets: GroupOffsets
+    package let transactions: Transactions
     /// What the start cut off torn partitions; for the server's log.
     package let truncatedTails: [TruncatedTail]
-    private let flusher: LogFlusher
-    private let topics: Mutex<[String: Topic]>
+    let coordinator: CoordinatorLog
+    let flusher: LogFlusher
+    private let topics: TopicTable
     private let changes = Mutex(Changes())
     private let topicListeners = Mutex(TopicListeners())
+    let maintenance = Maintenance()
 
     private struct TopicListeners {
         var all: [UInt64: @Sendable (String) -> Void] = [:]
@@ -59,7 +61,7 @@ package final class Log: Sendable {
             } catch {
                 throw .storage(error)
             }
-            groupOffsets = try GroupOffsets(directory: directory + "/@groups", files: files, flusher: flusher)
+            coordinator = try CoordinatorLog(directory: directory + "/@groups", files: files, flusher: flusher)
             do throws(IOFailure) { try files.syncDirectory(directory) } catch { throw .storage(error) }
             for name in names where Topic.isLegalName(name) {
                 let path = directory + "/" + name
@@ -70,7 +72,7 @@ package final class Log: Sendable {
                 let metadata = try TopicMetadata(bytes, path: file)
                 var partitions: [PartitionLog] = []
                 for index in 0..<metadata.partitionCount {
-                    let opened = try Self.openPartition(index, of: name, in: directory, environment, options, flusher)
+                    let opened = try Self.openPartition(index, of: metadata, in: directory, environment, options, flusher, coordinator)
                     tails += opened.tails
                     partitions.append(opened.partition)
                 }
@@ -80,31 +82,36 @@ package final class Log: Sendable {
             flusher.stop()
             throw error
         }
-        topics = Mutex(found)
+        topics = TopicTable(found)
         truncatedTails = tails
+        groupOffsets = GroupOffsets(coordinator)
+        transactions = Transactions(coordinator, topics, environment)
+        transactions.resume()
     }
 
     // MARK: Topics
 
-    package func topic(named name: String) -> Topic? { topics.withLock { $0[name] } }
-    package func topic(id: WireUUID) -> Topic? { topics.withLock { $0.values.first { $0.id == id } } }
+    package func topic(named name: String) -> Topic? { topics.topic(named: name) }
+    package func topic(id: WireUUID) -> Topic? { topics.topic(id: id) }
     /// Sorted by name.
-    package var allTopics: [Topic] { topics.withLock { $0.values.sorted { $0.name < $1.name } } }
+    package var allTopics: [Topic] { topics.all }
 
     /// Makes a topic, durably.
     /// - Throws: `topicExists`, `invalidTopicName`, `invalidPartitionCount`, `storage`, `closed`.
     @discardableResult
-    package func createTopic(name: String, partitions: Int = 1, isInternal: Bool = false) throws(LogError) -> Topic {
+    package func createTopic(
+        name: String, partitions: Int = 1, isInternal: Bool = false, config: TopicConfig = TopicConfig()
+    ) throws(LogError) -> Topic {
         guard Topic.isLegalName(name) else { throw .invalidTopicName(name) }
         guard partitions >= 1, partitions <= options.partitionsMax else { throw .invalidPartitionCount(partitions) }
         return try changing { () throws(LogError) in
             if topic(named: name) != nil { throw .topicExists(name) }
             let metadata = TopicMetadata(
                 name: name, id: WireUUID(high: environment.random.next() | 1, low: environment.random.next()), partitionCount: partitions,
-                isInternal: isInternal, createdMicros: environment.clock.nowMicros)
+                isInternal: isInternal, createdMicros: environment.clock.nowMicros, config: config)
             try make(metadata)
-            let topic = Topic(metadata, partitions: try openPartitions(0..<partitions, of: name))
-            topics.withLock { $0[name] = topic }
+            let topic = Topic(metadata, partitions: try openPartitions(0..<partitions, of: metadata))
+            topics.insert(topic)
             tellListeners(name)
             return topic
         }
@@ -146,7 +153,7 @@ package final class Log: Sendable {
             } catch {
                 throw .storage(error)
             }
-            topics.withLock { $0[name] = nil }
+            topics.remove(named: name)
             for partition in topic.partitions { partition.stop(.unknownTopic(name)) }
             tellListeners(name)
             groupOffsets.delete(topic: name) { _ in }
@@ -162,22 +169,36 @@ package final class Log: Sendable {
             guard let topic = topic(named: name) else { throw .unknownTopic(name) }
             let old = topic.partitions.count
             guard count > old else { throw .invalidPartitionCount(count) }
-            let path = directory + "/" + name
-            let metadata = TopicMetadata(
-                name: name, id: topic.id, partitionCount: count, isInternal: topic.isInternal, createdMicros: topic.createdMicros)
+            let metadata = topic.metadata(partitionCount: count)
             do throws(IOFailure) {
-                try makePartitions(old..<count, in: path)
-                let new = try environment.files.open(path + "/" + TopicMetadata.fileName + ".new", .create)
-                try new.writeAll(metadata.encoded())
-                try new.sync()
-                try environment.files.rename(new.path, to: path + "/" + TopicMetadata.fileName)
-                try environment.files.syncDirectory(path)
+                try makePartitions(old..<count, in: directory + "/" + name)
+                try replace(metadata)
             } catch {
                 throw .storage(error)
             }
-            topic.add(try openPartitions(old..<count, of: name))
+            topic.add(try openPartitions(old..<count, of: metadata))
             tellListeners(name)
         }
+    }
+
+    /// Changes a topic's settings, durably; `change` gets those it has.
+    package func alterTopic(named name: String, _ change: (TopicConfig) throws(LogError) -> TopicConfig) throws(LogError) {
+        try changing { () throws(LogError) in
+            guard let topic = topic(named: name) else { throw .unknownTopic(name) }
+            let config = try change(topic.config)
+            do throws(IOFailure) { try replace(topic.metadata(config: config)) } catch { throw .storage(error) }
+            topic.adopt(config)
+        }
+    }
+
+    /// Puts a topic's new description in the place of the old one.
+    private func replace(_ metadata: TopicMetadata) throws(IOFailure) {
+        let path = directory + "/" + metadata.name
+        let new = try environment.files.open(path + "/" + TopicMetadata.fileName + ".new", .create)
+        try new.writeAll(metadata.encoded())
+        try new.sync()
+        try environment.files.rename(new.path, to: path + "/" + TopicMetadata.fileName)
+        try environment.files.syncDirectory(path)
     }
 
     private func changing<T>(_ body: () throws(LogError) -> T) throws(LogError) -> T {
@@ -219,19 +240,23 @@ package final class Log: Sendable {
         try environment.files.syncDirectory(directory)
     }
 
-    private func openPartitions(_ indexes: Range<Int>, of topic: String) throws(LogError) -> [PartitionLog] {
+    private func openPartitions(_ indexes: Range<Int>, of topic: TopicMetadata) throws(LogError) -> [PartitionLog] {
         var partitions: [PartitionLog] = []
-        for index in indexes { partitions.append(try Self.openPartition(index, of: topic, in: directory, environment, options, flusher).partition) }
+        for index in indexes {
+            partitions.append(try Self.openPartition(index, of: topic, in: directory, environment, options, flusher, coordinator).partition)
+        }
         return partitions
     }
 
     private static func openPartition(
-        _ index: Int, of topic: String, in directory: String, _ environment: Environment, _ options: LogOptions, _ flusher: LogFlusher
+        _ index: Int, of topic: TopicMetadata, in directory: String, _ environment: Environment, _ options: LogOptions, _ flusher: LogFlusher,
+        _ coordinator: CoordinatorLog
     ) throws(LogError) -> (partition: PartitionLog, tails: [TruncatedTail]) {
-        let place = directory + "/\(topic)/\(index)"
+        let place = directory + "/\(topic.name)/\(index)"
         let recovered = try PartitionLog.recover(place, environment.files, options, nowMillis: environment.clock.nowMicros / 1000)
         let partition = PartitionLog(
-            topic: topic, index: Int32(index), directory: place, environment: environment, options: options, flusher: flusher, recovered: recovered)
+            topic: topic.name, index: Int32(index), directory: place, environment: environment, options: options, config: topic.config,
+            flusher: flusher, coordinator: coordinator, recovered: recovered)
         return (partition, recovered.tails)
     }
 
@@ -242,8 +267,9 @@ package final class Log: Sendable {
             return !changes.isClosed
         }
         guard first else { return }
+        maintenance.stop()
         flusher.stop()
-        groupOffsets.flush()
+        coordinator.flush()
         for topic in allTopics { for partition in topic.partitions { partition.close() } }
     }
 

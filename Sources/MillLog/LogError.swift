@@ -16,6 +16,12 @@ package enum LogError: Error, Hashable, Sendable, SQLErrorConvertible {
     case outOfOrderSequence(expected: Int32, found: Int32)
     /// A producer epoch older than one already seen.
     case staleProducerEpoch(current: Int16, found: Int16)
+    /// A transactional batch of a producer that no transactional id has.
+    case unknownProducer(Int64)
+    /// A transactional batch outside its producer's transaction.
+    case noTransaction(producerID: Int64)
+    /// A topic setting that does not exist or does not take the value.
+    case invalidConfig(name: String, reason: String)
     case storage(IOFailure)
     /// A file that contradicts itself or its index; its partition is stopped.
     case corrupted(path: String, reason: String)
@@ -34,6 +40,9 @@ package enum LogError: Error, Hashable, Sendable, SQLErrorConvertible {
         case .batchTooLarge(let bytes, let limit): SQLError(.programLimitExceeded, "a record batch of \(bytes) bytes is over the limit of \(limit)")
         case .outOfOrderSequence(let expected, let found): SQLError(.dataCorrupted, "producer sequence \(found) where \(expected) was expected")
         case .staleProducerEpoch(let current, let found): SQLError(.dataCorrupted, "producer epoch \(found) after \(current)")
+        case .unknownProducer(let id): SQLError(.dataCorrupted, "producer \(id) has no transactional id")
+        case .noTransaction(let id): SQLError(.dataCorrupted, "producer \(id) has no transaction under way in this partition")
+        case .invalidConfig(let name, let reason): SQLError(.invalidParameterValue, "topic setting \"\(name)\" \(reason)")
         case .storage(let failure): failure.sqlError
         case .corrupted(let path, let reason): SQLError(.dataCorrupted, "\"\(path)\" is damaged: \(reason)")
         case .closed: SQLError(.adminShutdown, "the log is closed")

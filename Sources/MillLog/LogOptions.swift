@@ -19,6 +19,8 @@ package struct LogOptions: Sendable {
     package var decompressedBytesMax = 128 << 20
     /// A producer that has been silent this long is forgotten, as in Kafka.
     package var producerExpirationMillis: Int64 = 24 * 3600 * 1000
+    /// Keys that one run of compaction remembers, 16 bytes and an offset each: more take more runs.
+    package var compactionKeysMax = 1_000_000
     /// Threads that sync files.
     package var flushThreads = 4
     package var partitionsMax = 10_000

@@ -11,6 +11,15 @@ package struct LogSlice: Sendable {
     package var nextOffset: Int64
     package var highWatermark: Int64
     package var logStartOffset: Int64
+    package var lastStableOffset: Int64
+    /// For a reader of committed records: the aborted transactions with records in the slice.
+    package var aborted: [AbortedTransaction] = []
+
+    /// Whether a reader of committed records leaves the batch out.
+    package func isAborted(_ batch: RecordBatch) -> Bool {
+        guard batch.isTransactional, !aborted.isEmpty else { return false }
+        return aborted.contains { $0.producerID == batch.producerID && $0.firstOffset <= batch.baseOffset && batch.baseOffset <= $0.lastOffset }
+    }
 
     package var isEmpty: Bool { bytes.count == 0 }
     /// The batches, for `RecordDecoder`.
@@ -18,29 +27,50 @@ package struct LogSlice: Sendable {
 }
 
 extension PartitionLog {
-    /// Where to read: a segment's bytes from `position` up to `limit`.
+    /// Where to read: a segment's bytes from `position` up to `limit`, and what held when it was chosen.
     private struct Span {
         var segment: Segment
         var position: Int
         var limit: Int
+        /// The offset after the segment's last one, and where it ends for this reader.
+        var nextBase: Int64
+        var end: Int64
+        var highWatermark: Int64
+        var lastStableOffset: Int64
+        var start: Int64
+
+        func slice(_ bytes: WireBytes, nextOffset: Int64) -> LogSlice {
+            LogSlice(bytes: bytes, nextOffset: nextOffset, highWatermark: highWatermark, logStartOffset: start, lastStableOffset: lastStableOffset)
+        }
     }
 
     private enum Found {
         case nothing(LogSlice)
-        case span(Span, highWatermark: Int64, start: Int64)
+        case span(Span)
     }
 
-    /// Batches from the one that holds `offset` on: at least one if there is one, then as many as fit in `maxBytes`. Empty at
-    /// the high watermark. Blocks for the disk when the pages are not in memory.
+    /// Batches from the one that holds `offset` on: at least one if there is one, then as many as fit in `maxBytes`. Empty at the end of
+    /// what `isolation` shows. Blocks for the disk when the pages are not in memory.
     /// - Throws: `offsetOutOfRange`, `storage`, `corrupted`, `closed`.
-    package func read(from offset: Int64, maxBytes: Int) throws(LogError) -> LogSlice {
-        let span: Span
-        let highWatermark: Int64
-        let start: Int64
-        switch try locate(offset) {
-        case .nothing(let empty): return empty
-        case .span(let found, let watermark, let first): (span, highWatermark, start) = (found, watermark, first)
+    package func read(from offset: Int64, maxBytes: Int, isolation: ReadIsolation = .uncommitted) throws(LogError) -> LogSlice {
+        var from = offset
+        while true {
+            let span: Span
+            switch try locate(from, isolation) {
+            case .nothing(let empty): return empty
+            case .span(let found): span = found
+            }
+            if var slice = try read(span, from: from, maxBytes: maxBytes) {
+                if isolation == .committed { slice.aborted = state.withLock { $0.transactions.aborted(in: offset..<slice.nextOffset) } }
+                return slice
+            }
+            // Compaction took everything from there to the segment's end.
+            from = span.nextBase
         }
+    }
+
+    /// Nil when the span has no batch at or after `offset`.
+    private func read(_ span: Span, from offset: Int64, maxBytes: Int) throws(LogError) -> LogSlice? {
         let available = span.limit - span.position
         var count = min(available, max(maxBytes, RecordBatch.headerBytes) + options.indexIntervalBytes)
         while true {
@@ -49,17 +79,23 @@ extension PartitionLog {
             guard bytes.count == count else { throw .corrupted(path: span.segment.file.path, reason: "it ends before its log does") }
             switch try cut(bytes, from: offset, maxBytes: maxBytes, span) {
             case .slice(let slice, let next):
-                remember(ReadHint(offset: next, segmentBase: span.segment.baseOffset, position: span.position + (slice.offset - bytes.offset) + slice.count))
-                return LogSlice(bytes: slice, nextOffset: next, highWatermark: highWatermark, logStartOffset: start)
+                remember(ReadHint(offset: next, segment: span.segment, position: span.position + (slice.offset - bytes.offset) + slice.count))
+                return span.slice(slice, nextOffset: next)
+            case .end: return span.slice(WireBytes(), nextOffset: offset)
             case .needs(let more):
-                guard more <= available, more > count else { throw .corrupted(path: span.segment.file.path, reason: "a batch at \(span.position) runs over the end") }
-                count = more
+                if count == available, more == count + RecordBatch.headerBytes { return nil }
+                guard more <= available || count < available, more > count else {
+                    throw .corrupted(path: span.segment.file.path, reason: "a batch at \(span.position) runs over the end")
+                }
+                count = min(more, available)
             }
         }
     }
 
     private enum Cut {
         case slice(WireBytes, nextOffset: Int64)
+        /// What comes next is not for this reader.
+        case end
         case needs(Int)
     }
 
@@ -80,6 +116,10 @@ extension PartitionLog {
                 return .needs(position + RecordBatch.lengthPrefixBytes + Self.batchLength(rest))
             }
             let end = position + batch.bytes.count
+            guard batch.baseOffset < span.end else {
+                if let first { return .slice(bytes.slice(offset: first, count: position - first), nextOffset: next) }
+                return .end
+            }
             if batch.nextOffset > offset {
                 if let first, end - first > maxBytes { return .slice(bytes.slice(offset: first, count: position - first), nextOffset: next) }
                 if first == nil { first = position }
@@ -94,27 +134,33 @@ extension PartitionLog {
         bytes.withUnsafeBytes { Int(Int32(bigEndian: $0.loadUnaligned(fromByteOffset: 8, as: Int32.self))) }
     }
 
-    private func locate(_ offset: Int64) throws(LogError) -> Found {
+    private func locate(_ offset: Int64, _ isolation: ReadIsolation) throws(LogError) -> Found {
         let found: Result<Found, LogError> = state.withLock { state in
             if let failure = state.failure { return .failure(failure) }
-            let start = state.segments.first?.baseOffset ?? 0
-            guard offset >= start, offset <= state.logEndOffset else {
-                return .failure(.offsetOutOfRange(requested: offset, start: start, end: state.highWatermark))
+            guard offset >= state.startOffset, offset <= state.logEndOffset else {
+                return .failure(.offsetOutOfRange(requested: offset, start: state.startOffset, end: state.highWatermark))
             }
-            let empty = LogSlice(bytes: WireBytes(), nextOffset: offset, highWatermark: state.highWatermark, logStartOffset: start)
-            guard offset < state.highWatermark, let segment = Self.segment(holding: offset, state.segments) else { return .success(.nothing(empty)) }
-            let hint = state.hints.first { $0.offset == offset && $0.segmentBase == segment.baseOffset }
+            let end = isolation == .committed ? state.lastStableOffset : state.highWatermark
+            let empty = LogSlice(
+                bytes: WireBytes(), nextOffset: offset, highWatermark: state.highWatermark, logStartOffset: state.startOffset,
+                lastStableOffset: state.lastStableOffset)
+            guard offset < end, let place = Self.place(holding: offset, state.segments) else { return .success(.nothing(empty)) }
+            let segment = state.segments[place]
+            let isLast = place + 1 == state.segments.count
+            let hint = state.hints.first { $0.offset == offset && $0.segment === segment }
             let position = hint?.position ?? segment.position(ofOffset: offset)
-            guard position < segment.visibleSize else { return .success(.nothing(empty)) }
-            return .success(.span(Span(segment: segment, position: position, limit: segment.visibleSize), highWatermark: state.highWatermark, start: start))
+            guard position < segment.visibleSize || !isLast else { return .success(.nothing(empty)) }
+            return .success(.span(Span(
+                segment: segment, position: position, limit: segment.visibleSize, nextBase: isLast ? state.logEndOffset : state.segments[place + 1].baseOffset,
+                end: end, highWatermark: state.highWatermark, lastStableOffset: state.lastStableOffset, start: state.startOffset)))
         }
         return try found.get()
     }
 
     /// About how many bytes `read` would find from `offset` on; nil when it would fail.
-    package func bytesAvailable(from offset: Int64) -> Int? {
-        guard let found = try? locate(offset) else { return nil }  // the caller asks `read` for the reason
-        guard case .span(let span, _, _) = found else { return 0 }
+    package func bytesAvailable(from offset: Int64, isolation: ReadIsolation = .uncommitted) -> Int? {
+        guard let found = try? locate(offset, isolation) else { return nil }  // the caller asks `read` for the reason
+        guard case .span(let span) = found else { return 0 }
         let later = state.withLock { state in state.segments.reversed().prefix { $0.baseOffset > span.segment.baseOffset }.reduce(0) { $0 + $1.visibleSize } }
         return span.limit - span.position + later
     }
@@ -127,14 +173,14 @@ extension PartitionLog {
         }
     }
 
-    private static func segment(holding offset: Int64, _ segments: [Segment]) -> Segment? {
+    private static func place(holding offset: Int64, _ segments: [Segment]) -> Int? {
         var low = 0
         var high = segments.count
         while low < high {
             let middle = (low + high) / 2
             if segments[middle].baseOffset <= offset { low = middle + 1 } else { high = middle }
         }
-        return low == 0 ? nil : segments[low - 1]
+        return low == 0 ? nil : low - 1
     }
 
     // MARK: By time
@@ -148,7 +194,7 @@ extension PartitionLog {
     /// The first record at or after `timestamp` (milliseconds), or nil when there is none. Decompresses one batch.
     package func offset(forTimestamp timestamp: Int64) throws(LogError) -> TimedOffset? {
         let candidates = state.withLock { state in
-            state.segments.filter { $0.maxTimestamp >= timestamp }.map { (segment: $0, position: $0.position(ofTimestamp: timestamp), limit: $0.visibleSize) }
+            state.segments.filter { $0.maxTimestamp >= timestamp && $0.nextOffset > state.startOffset }.map { (segment: $0, position: $0.position(ofTimestamp: timestamp), limit: $0.visibleSize) }
         }
         for candidate in candidates {
             if let found = try firstRecord(candidate.segment, candidate.position, candidate.limit, { $0.maxTimestamp >= timestamp }, { $0 >= timestamp }) { return found }
@@ -168,12 +214,13 @@ extension PartitionLog {
         _ segment: Segment, _ from: Int, _ limit: Int, _ batchMatches: (RecordBatch) -> Bool, _ matches: (Int64) -> Bool
     ) throws(LogError) -> TimedOffset? {
         let decoder = RecordDecoder(decompressedBytesMax: options.decompressedBytesMax)
+        let start = logStartOffset
         var found: TimedOffset?
         try Self.forEachBatch(segment.file, from: from, to: limit) { batch throws(RecordError) in
             guard batchMatches(batch), !batch.isControl else { return true }
             var cursor = try decoder.records(of: batch)
             while let record = try cursor.next() {
-                if matches(record.timestamp) {
+                if record.offset >= start, matches(record.timestamp) {
                     found = TimedOffset(offset: record.offset, timestamp: record.timestamp)
                     return false
                 }

@@ -13,54 +13,79 @@ extension PartitionLog {
     struct Recovered {
         var segments: [Segment]
         var active: Segment
+        var startOffset: Int64
         var nextOffset: Int64
-        var producers: ProducerStates
+        var producers = ProducerStates()
+        var transactions = TransactionIndex()
         var failure: LogError?
         var tails: [TruncatedTail] = []
     }
 
     /// A partition that does not exist yet, in an existing directory.
-    static func create(in directory: String, _ files: any FileSystem) throws(IOFailure) -> Recovered {
-        let first = try makeSegment(0, in: directory, files, .create)
+    static func create(in directory: String, _ files: any FileSystem, at offset: Int64 = 0) throws(IOFailure) -> Recovered {
+        let first = try makeSegment(offset, in: directory, files, .create)
         try first.file.sync()
-        return Recovered(segments: [first], active: first, nextOffset: 0, producers: ProducerStates())
+        return Recovered(segments: [first], active: first, startOffset: offset, nextOffset: offset)
     }
 
     /// Reads what is there, checks what no index vouches for, and cuts a torn tail (docs/internals/log.md).
     /// - Throws: `IOFailure` when the files cannot be read; damage is not thrown but becomes the partition's `failure`.
     static func recover(_ directory: String, _ files: any FileSystem, _ options: LogOptions, nowMillis: Int64) throws(LogError) -> Recovered {
+        let start = try LogStart.read(in: directory, files) ?? 0
         do throws(IOFailure) {
-            let bases = try files.list(directory).compactMap { name -> Int64? in
-                guard name.hasSuffix(".log") else { return nil }
-                return Int64(name.dropLast(4))
-            }.sorted()
-            guard let start = bases.first else { return try create(in: directory, files) }
-            var result: Recovered?
-            var producers = ProducerStates()
-            var expected = start
-            for (place, base) in bases.enumerated() {
-                let segment = try makeSegment(base, in: directory, files, .readWrite)
-                let scan = try scan(segment, &producers, options, nowMillis, files)
-                let segments = (result?.segments ?? []) + [segment]
-                var tails = result?.tails ?? []
-                var failure = scan.failure
-                if failure == nil, base != expected { failure = .corrupted(path: segment.file.path, reason: "it follows offset \(expected)") }
-                if let tail = scan.tail { tails.append(tail) }
-                expected = segment.nextOffset
-                result = Recovered(segments: segments, active: segment, nextOffset: expected, producers: producers, failure: failure, tails: tails)
-                if failure != nil { break }
-                if place + 1 < bases.count, scan.tail == nil, !scan.hasIndex { try writeIndex(segment, producers, directory, files) }
-                if scan.tail != nil, place + 1 < bases.count {
-                    result?.tails += try dropSegments(Array(bases[(place + 1)...]), directory, files)
-                    break
-                }
+            var result = try scanAll(directory, files, options, nowMillis, from: start)
+            if result.failure == nil, result.nextOffset < start {
+                // All there was had been deleted, and with `log.flush=os` a power cut took the end.
+                for segment in result.segments { try remove(segment, files) }
+                try files.syncDirectory(directory)
+                let tails = result.tails
+                result = try create(in: directory, files, at: start)
+                result.tails = tails
             }
-            guard let result else { return try create(in: directory, files) }
+            result.startOffset = max(start, result.segments[0].baseOffset)
+            result.transactions.removeAborted(before: result.startOffset)
             for segment in result.segments { segment.visibleSize = segment.size }
             return result
         } catch {
             throw .storage(error)
         }
+    }
+
+    private static func scanAll(
+        _ directory: String, _ files: any FileSystem, _ options: LogOptions, _ nowMillis: Int64, from start: Int64
+    ) throws(IOFailure) -> Recovered {
+        let names = try SegmentName.surviving(in: directory, files, from: start)
+        var result: Recovered?
+        var producers = ProducerStates()
+        var transactions = TransactionIndex()
+        var expected = names.first?.baseOffset ?? 0
+        for (place, name) in names.enumerated() {
+            let isLast = place + 1 == names.count
+            let segment = try makeSegment(name.baseOffset, generation: name.generation, in: directory, files, .readWrite)
+            let scan = try scan(segment, &producers, &transactions, options, nowMillis, files, isLast: isLast)
+            var tails = result?.tails ?? []
+            var failure = scan.failure
+            if failure == nil, segment.baseOffset != expected { failure = .corrupted(path: segment.file.path, reason: "it follows offset \(expected)") }
+            if let tail = scan.tail { tails.append(tail) }
+            // Without its index, a segment that compaction has been in does not know where it ended.
+            if scan.tail == nil, !scan.hasIndex, segment.generation > 0, !isLast { segment.nextOffset = max(segment.nextOffset, names[place + 1].baseOffset) }
+            expected = segment.nextOffset
+            result = Recovered(
+                segments: (result?.segments ?? []) + [segment], active: segment, startOffset: names[0].baseOffset, nextOffset: expected,
+                producers: producers, transactions: transactions, failure: failure, tails: tails)
+            if failure != nil { break }
+            if !isLast, scan.tail == nil, !scan.hasIndex {
+                try segment.file.sync()
+                try writeIndex(segment.encodedIndex(producers, transactions), at: segment.indexPath, files)
+                try files.syncDirectory(directory)
+            }
+            if scan.tail != nil, !isLast {
+                result?.tails += try dropSegments(Array(names[(place + 1)...]), directory, files)
+                break
+            }
+        }
+        if let result { return result }
+        return try create(in: directory, files, at: start)
     }
 
     private struct Scan {
@@ -71,43 +96,49 @@ extension PartitionLog {
     }
 
     private static func scan(
-        _ segment: Segment, _ producers: inout ProducerStates, _ options: LogOptions, _ nowMillis: Int64, _ files: any FileSystem
+        _ segment: Segment, _ producers: inout ProducerStates, _ transactions: inout TransactionIndex, _ options: LogOptions, _ nowMillis: Int64,
+        _ files: any FileSystem, isLast: Bool
     ) throws(IOFailure) -> Scan {
         let fileSize = try segment.file.size()
         if files.exists(segment.indexPath) {
-            let known = segment.restore(fromIndex: try files.open(segment.indexPath, .read).readAll())
-            if let known { producers = known }
+            if let known = segment.restore(fromIndex: try files.open(segment.indexPath, .read).readAll()) {
+                producers = known.0
+                transactions.advance(to: known.1)
+            }
             if segment.size > fileSize {
                 return Scan(failure: .corrupted(path: segment.file.path, reason: "\(segment.size) bytes were durable, \(fileSize) are there"))
             }
         }
         let covered = segment.size
-        var found = producers
+        var (foundProducers, foundTransactions) = (producers, transactions)
         do throws(LogError) {
             try forEachBatch(segment.file, from: covered, to: fileSize) { batch throws(RecordError) in
                 try batch.validateChecksum()
-                try batch.validateHeader()
-                guard batch.baseOffset == segment.nextOffset else { throw .invalidHeader }
+                try batch.validateHeader(isStored: true)
+                // Compaction leaves gaps, though never in the segment that is appended to.
+                guard batch.baseOffset == segment.nextOffset || batch.baseOffset > segment.nextOffset && !isLast else { throw .invalidHeader }
                 segment.add(batch, indexIntervalBytes: options.indexIntervalBytes)
-                found.record(batch, baseOffset: batch.baseOffset, nowMillis: nowMillis)
+                segment.noteAppend(nowMillis)
+                foundProducers.record(batch, baseOffset: batch.baseOffset, nowMillis: nowMillis)
+                foundTransactions.note(batch)
                 return true
             }
         } catch {
             guard case .storage(let failure) = error else { return Scan(failure: error) }
             throw failure
         }
-        producers = found
+        (producers, transactions) = (foundProducers, foundTransactions)
         guard segment.size < fileSize else { return Scan(hasIndex: covered == fileSize && covered > 0) }
         try segment.file.truncate(to: segment.size)
         try segment.file.sync()
         return Scan(tail: TruncatedTail(path: segment.file.path, keptBytes: segment.size, cutBytes: fileSize - segment.size))
     }
 
-    private static func dropSegments(_ bases: [Int64], _ directory: String, _ files: any FileSystem) throws(IOFailure) -> [TruncatedTail] {
+    private static func dropSegments(_ names: [SegmentName], _ directory: String, _ files: any FileSystem) throws(IOFailure) -> [TruncatedTail] {
         var tails: [TruncatedTail] = []
         // From the last one back, so that another crash leaves no gap.
-        for base in bases.reversed() {
-            let path = directory + "/" + Segment.name(base)
+        for name in names.reversed() {
+            let path = directory + "/" + name.text
             tails.append(TruncatedTail(path: path + ".log", keptBytes: 0, cutBytes: try files.open(path + ".log", .read).size()))
             try files.remove(path + ".index")
             try files.remove(path + ".log")
@@ -116,12 +147,8 @@ extension PartitionLog {
         return tails
     }
 
-    /// The index of a complete segment that a crash kept from being written.
-    private static func writeIndex(_ segment: Segment, _ producers: ProducerStates, _ directory: String, _ files: any FileSystem) throws(IOFailure) {
-        try segment.file.sync()
-        let file = try files.open(segment.indexPath, .create)
-        try file.writeAll(segment.encodedIndex(producers))
-        try file.sync()
-        try files.syncDirectory(directory)
+    static func remove(_ segment: Segment, _ files: any FileSystem) throws(IOFailure) {
+        try files.remove(segment.indexPath)
+        try files.remove(segment.file.path)
     }
 }

@@ -18,7 +18,7 @@ struct ProducerStates: Sendable, Equatable {
     struct Producer: Sendable, Equatable {
         var epoch: Int16
         var lastAppendMillis: Int64
-        /// Oldest first; never empty.
+        /// Oldest first; empty when a marker was the first of its epoch.
         var batches: [Batch]
     }
 
@@ -32,13 +32,14 @@ struct ProducerStates: Sendable, Equatable {
 
     /// - Throws: `outOfOrderSequence`, `staleProducerEpoch`.
     func check(_ batch: RecordBatch) throws(LogError) -> Verdict {
-        guard batch.hasProducer, let known = producers[batch.producerID], let last = known.batches.last else { return .append }
+        guard batch.hasProducer, let known = producers[batch.producerID] else { return .append }
         guard batch.producerEpoch >= known.epoch else { throw .staleProducerEpoch(current: known.epoch, found: batch.producerEpoch) }
         let first = batch.baseSequence
         if batch.producerEpoch > known.epoch {
             guard first == 0 else { throw .outOfOrderSequence(expected: 0, found: first) }
             return .append
         }
+        guard let last = known.batches.last else { return .append }
         if let same = known.batches.first(where: { $0.firstSequence == first && $0.lastSequence == batch.lastSequence }) {
             return .duplicate(baseOffset: same.baseOffset, lastOffset: same.baseOffset + Int64(batch.lastOffsetDelta))
         }
@@ -51,14 +52,18 @@ struct ProducerStates: Sendable, Equatable {
         guard batch.hasProducer else { return }
         var producer = producers[batch.producerID] ?? Producer(epoch: batch.producerEpoch, lastAppendMillis: nowMillis, batches: [])
         if producer.epoch != batch.producerEpoch { producer = Producer(epoch: batch.producerEpoch, lastAppendMillis: nowMillis, batches: []) }
-        if producer.batches.count == Self.batchesKept { producer.batches.removeFirst() }
-        producer.batches.append(Batch(firstSequence: batch.baseSequence, lastSequence: batch.lastSequence, baseOffset: baseOffset))
+        if !batch.isControl {
+            if producer.batches.count == Self.batchesKept { producer.batches.removeFirst() }
+            producer.batches.append(Batch(firstSequence: batch.baseSequence, lastSequence: batch.lastSequence, baseOffset: baseOffset))
+        }
         producer.lastAppendMillis = nowMillis
         producers[batch.producerID] = producer
     }
 
-    mutating func expire(before millis: Int64) {
-        producers = producers.filter { $0.value.lastAppendMillis >= millis }
+    /// Forgets producers that have been silent since then, but for those with an open transaction.
+    mutating func expire(before millis: Int64, keeping transactions: borrowing TransactionIndex) {
+        guard producers.contains(where: { $0.value.lastAppendMillis < millis }) else { return }
+        for (id, producer) in producers where producer.lastAppendMillis < millis && !transactions.isOpen(id) { producers[id] = nil }
     }
 
     func write(to writer: inout WireWriter) {

@@ -4,15 +4,23 @@ import MillKafkaWire
 /// One file of record batches and where to look in it. Guarded by its partition's lock, but for the file, which any thread
 /// may read.
 final class Segment: @unchecked Sendable {
-    // Sendable because every use of a `var` is under the partition's state lock.
+    // Sendable because every use of a `var` is under the partition's state lock, or of a complete segment, which changes no more.
     let baseOffset: Int64
+    /// How often compaction has written it anew; the higher of two is the one that holds.
+    let generation: Int
     let file: any File
     let indexPath: String
     /// Bytes written; the part readers may see ends at `visibleSize`.
     var size = 0
     var visibleSize = 0
     var nextOffset: Int64
+    /// The largest that a producer gave.
     var maxTimestamp: Int64 = -1
+    /// When the broker took the first and the last batch, in milliseconds of its own clock; -1 when there is none.
+    private(set) var firstAppendMillis: Int64 = -1
+    private(set) var lastAppendMillis: Int64 = -1
+    /// Below this offset compaction has looked for newer records of the same keys; -1 before it has been here.
+    var cleanedTo: Int64 = -1
     var index: [IndexEntry] = []
     /// The first position whose batch gets the next entry.
     private var nextIndexPosition = 0
@@ -24,16 +32,26 @@ final class Segment: @unchecked Sendable {
         var maxTimestampBefore: Int64
     }
 
-    init(baseOffset: Int64, file: any File, indexPath: String) {
+    init(baseOffset: Int64, generation: Int, file: any File, indexPath: String) {
         self.baseOffset = baseOffset
+        self.generation = generation
         self.file = file
         self.indexPath = indexPath
         nextOffset = baseOffset
     }
 
-    static func name(_ baseOffset: Int64) -> String {
+    static func name(_ baseOffset: Int64, generation: Int = 0) -> String {
         let digits = String(baseOffset)
-        return String(repeating: "0", count: max(0, 20 - digits.count)) + digits
+        return String(repeating: "0", count: max(0, 20 - digits.count)) + digits + (generation > 0 ? "-\(generation)" : "")
+    }
+
+    /// What a file's name without its ending says; nil when it is no segment's.
+    static func parse(_ name: Substring) -> (baseOffset: Int64, generation: Int)? {
+        let parts = name.split(separator: "-", omittingEmptySubsequences: false)
+        guard parts.count <= 2, parts[0].count == 20, let base = Int64(parts[0]), base >= 0 else { return nil }
+        guard parts.count == 2 else { return (base, 0) }
+        guard let generation = Int(parts[1]), generation > 0 else { return nil }
+        return (base, generation)
     }
 
     /// Notes a batch that starts at the segment's end.
@@ -44,7 +62,22 @@ final class Segment: @unchecked Sendable {
         }
         size += batch.bytes.count
         nextOffset = batch.nextOffset
-        maxTimestamp = max(maxTimestamp, batch.maxTimestamp)
+        if !batch.isControl { maxTimestamp = max(maxTimestamp, batch.maxTimestamp) }
+    }
+
+    /// Notes when the broker took something.
+    func noteAppend(_ millis: Int64) {
+        if firstAppendMillis < 0 { firstAppendMillis = millis }
+        lastAppendMillis = max(lastAppendMillis, millis)
+    }
+
+    /// Whether its first record came longer ago than that.
+    func isOlder(than millis: Int64, _ nowMillis: Int64) -> Bool { firstAppendMillis >= 0 && nowMillis - firstAppendMillis >= millis }
+
+    /// Takes over the age of segments whose records it has got.
+    func inheritAge(of sources: [Segment]) {
+        firstAppendMillis = sources.lazy.map(\.firstAppendMillis).filter { $0 >= 0 }.min() ?? -1
+        lastAppendMillis = sources.lazy.map(\.lastAppendMillis).max() ?? -1
     }
 
     /// A position at or before the batch that holds `offset`.
@@ -71,9 +104,10 @@ final class Segment: @unchecked Sendable {
     // MARK: The index file (docs/internals/log.md)
 
     private static let magic: Int64 = 0x4D49_4C4C_494E_4458  // MILLINDX
-    private static let version: Int32 = 1
+    private static let version: Int32 = 2
 
-    func encodedIndex(_ producers: ProducerStates) -> WireBytes {
+    /// `producers` and `transactions` are as of the segment's end.
+    func encodedIndex(_ producers: ProducerStates, _ transactions: TransactionIndex) -> WireBytes {
         var writer = WireWriter()
         writer.int64(Self.magic)
         writer.int32(Self.version)
@@ -81,6 +115,9 @@ final class Segment: @unchecked Sendable {
         writer.int64(Int64(size))
         writer.int64(nextOffset)
         writer.int64(maxTimestamp)
+        writer.int64(firstAppendMillis)
+        writer.int64(lastAppendMillis)
+        writer.int64(cleanedTo)
         writer.int32(Int32(index.count))
         for entry in index {
             writer.uint32(entry.offsetDelta)
@@ -88,11 +125,12 @@ final class Segment: @unchecked Sendable {
             writer.int64(entry.maxTimestampBefore)
         }
         producers.write(to: &writer)
+        transactions.write(to: &writer, abortedIn: baseOffset..<nextOffset)
         return writer.finishWithChecksum()
     }
 
     /// Takes over what a valid index file says; nil, and nothing changed, when it is not valid.
-    func restore(fromIndex bytes: WireBytes) -> ProducerStates? {
+    func restore(fromIndex bytes: WireBytes) -> (ProducerStates, TransactionIndex)? {
         guard let content = bytes.verifyingTrailingChecksum() else { return nil }
         var reader = WireReader(content)
         do throws(WireError) {
@@ -100,19 +138,22 @@ final class Segment: @unchecked Sendable {
             let covered = try reader.int64()
             let next = try reader.int64()
             let timestamp = try reader.int64()
+            let (firstAppend, lastAppend, cleaned) = (try reader.int64(), try reader.int64(), try reader.int64())
             var entries: [IndexEntry] = []
             for _ in 0..<max(0, try reader.int32()) {
                 entries.append(IndexEntry(offsetDelta: try reader.uint32(), position: try reader.uint32(), maxTimestampBefore: try reader.int64()))
             }
             let producers = try ProducerStates(from: &reader)
+            let transactions = try TransactionIndex(from: &reader)
             try reader.finish()
             guard covered >= 0, next >= baseOffset else { return nil }
             size = Int(covered)
             nextOffset = next
             maxTimestamp = timestamp
+            (firstAppendMillis, lastAppendMillis, cleanedTo) = (firstAppend, lastAppend, cleaned)
             index = entries
             nextIndexPosition = size
-            return producers
+            return (producers, transactions)
         } catch {
             return nil
         }

@@ -1,3 +1,4 @@
+import MillBase
 package import MillKafkaWire
 import MillIO
 import Synchronization
@@ -10,13 +11,29 @@ package final class Topic: Sendable {
     package let isInternal: Bool
     let createdMicros: Int64
     private let list: Mutex<[PartitionLog]>
+    private let settings: Mutex<TopicConfig>
 
     init(_ metadata: TopicMetadata, partitions: [PartitionLog]) {
         name = metadata.name
         id = metadata.id
         isInternal = metadata.isInternal
         createdMicros = metadata.createdMicros
+        settings = Mutex(metadata.config)
         list = Mutex(partitions)
+    }
+
+    package var config: TopicConfig { settings.withLock { $0 } }
+
+    func adopt(_ config: TopicConfig) {
+        settings.withLock { $0 = config }
+        for partition in partitions { partition.adopt(config) }
+    }
+
+    /// What the topic's file says, with other settings or more partitions.
+    func metadata(partitionCount: Int? = nil, config: TopicConfig? = nil) -> TopicMetadata {
+        TopicMetadata(
+            name: name, id: id, partitionCount: partitionCount ?? partitions.count, isInternal: isInternal, createdMicros: createdMicros,
+            config: config ?? self.config)
     }
 
     /// In order; grows, never shrinks.
@@ -46,13 +63,14 @@ package final class Topic: Sendable {
 struct TopicMetadata: Equatable {
     static let fileName = "topic.meta"
     private static let magic: Int64 = 0x4D49_4C4C_544F_5043  // MILLTOPC
-    private static let version: Int32 = 1
+    private static let version: Int32 = 2
 
     var name: String
     var id: WireUUID
     var partitionCount: Int
     var isInternal: Bool
     var createdMicros: Int64
+    var config = TopicConfig()
 
     func encoded() -> WireBytes {
         var writer = WireWriter()
@@ -63,31 +81,48 @@ struct TopicMetadata: Equatable {
         writer.bool(isInternal)
         writer.int64(createdMicros)
         writer.string(name, flexible: false)
+        writer.array(config.values.sorted { $0.key < $1.key }, flexible: false) { writer, setting in
+            writer.string(setting.key, flexible: false)
+            writer.string(setting.value, flexible: false)
+        }
         return writer.finishWithChecksum()
     }
 
-    init(name: String, id: WireUUID, partitionCount: Int, isInternal: Bool, createdMicros: Int64) {
+    init(name: String, id: WireUUID, partitionCount: Int, isInternal: Bool, createdMicros: Int64, config: TopicConfig) {
         self.name = name
         self.id = id
         self.partitionCount = partitionCount
         self.isInternal = isInternal
         self.createdMicros = createdMicros
+        self.config = config
     }
 
     /// - Throws: `corrupted`, with `path`.
     init(_ bytes: WireBytes, path: String) throws(LogError) {
         guard let content = bytes.verifyingTrailingChecksum() else { throw .corrupted(path: path, reason: "its checksum does not fit") }
         var reader = WireReader(content)
+        var settings: [(String, String)] = []
         do throws(WireError) {
-            guard try reader.int64() == Self.magic, try reader.int32() == Self.version else { throw WireError.invalidLength(offset: 0, length: 0) }
+            guard try reader.int64() == Self.magic else { throw WireError.invalidLength(offset: 0, length: 0) }
+            let version = try reader.int32()
+            // Version 1 had no settings.
+            guard version == Self.version || version == 1 else { throw WireError.invalidLength(offset: 0, length: 0) }
             id = try reader.uuid()
             partitionCount = Int(try reader.int32())
             isInternal = try reader.bool()
             createdMicros = try reader.int64()
             name = try reader.string(flexible: false)
+            if version > 1 {
+                settings = try reader.array(flexible: false) { reader throws(WireError) in
+                    (try reader.string(flexible: false), try reader.string(flexible: false))
+                }
+            }
             try reader.finish()
         } catch {
             throw .corrupted(path: path, reason: "it is not a topic's description of version \(Self.version)")
+        }
+        do throws(LogError) { config = try TopicConfig(Dictionary(settings) { _, last in last }) } catch {
+            throw .corrupted(path: path, reason: error.sqlError.message)
         }
     }
 }

@@ -26,7 +26,7 @@ struct Demo: AsyncParsableCommand {
     @Option(help: "Players.") var players = 8
     @Option(help: "Pops a second.") var rate = 500.0
     @Option(help: "Seed of the game.") var seed: UInt64 = 42
-    @Option(help: "Kafka wire: HOST:PORT or off.") var kafka = ListenAddress(argument: "localhost:9092")!
+    @Option(help: "Kafka wire: HOST:PORT or off.") var kafka = KafkaListenAddress(argument: "localhost:9092")!
     @Option(help: "Postgres wire: HOST:PORT or off.") var pg = ListenAddress(argument: "localhost:4566")!
     @Option(help: "Threads that run views.") var workers = 1
     @Option(help: "The template with the source and its views.") var template = "examples/balloon/source.sql.j2"
@@ -63,7 +63,7 @@ struct Demo: AsyncParsableCommand {
         let server: Server
         do {
             server = try await Server.start(
-                Server.Options(dataDirectory: directory, pg: pg, kafka: kafka, workerCount: workers), logger: logger)
+                Server.Options(dataDirectory: directory, pg: pg, kafka: [kafka], workerCount: workers), logger: logger)
         } catch {
             StandardError.write("millrace: could not start: \(error)\n")
             throw ExitCode.failure
@@ -78,8 +78,8 @@ struct Demo: AsyncParsableCommand {
     }
 
     private func play(_ template: String, on server: Server, _ directory: String, _ logger: Logger) async throws {
-        let broker = server.kafkaAddress ?? "localhost:9092"
-        StandardError.write("millrace: pg on \(server.pgAddress ?? "off")\nmillrace: kafka on \(server.kafkaAddress ?? "off")\n")
+        let broker = server.kafkaAddresses.first ?? "localhost:9092"
+        StandardError.write("millrace: pg on \(server.pgAddress ?? "off")\nmillrace: kafka on \(server.kafkaAddresses.first ?? "off")\n")
         StandardError.write("millrace: topic \(Self.topic) in \(directory)\nmillrace: ready\n")
         let session = Session(engine: server.engine, userName: "root", databaseName: "dev")
         // The topic first, so that the source's origin is its present end.

@@ -8,7 +8,12 @@ struct Serve: AsyncParsableCommand {
 
     @Option(help: "Where topics are kept; made when missing.") var dataDir = "millrace-data"
     @Option(help: "Postgres wire: HOST:PORT or off.") var pg = ListenAddress(argument: "localhost:4566")!
-    @Option(help: "Kafka wire: HOST:PORT or off.") var kafka = ListenAddress(argument: "localhost:9092")!
+    @Option(
+        help: ArgumentHelp(
+            "Kafka wire: HOST:PORT[,advertised=HOST:PORT], or off; may be repeated.",
+            discussion: "Clients that come to an address are told to connect to what it advertises, so that each can reach it: --kafka localhost:9092 "
+                + "--kafka 0.0.0.0:29092,advertised=kafka:29092 serves this machine and its containers."))
+    var kafka = [KafkaListenAddress(argument: "localhost:9092")!]
     @Option(help: "Threads that run views.") var workers = 1
     @Option(help: "Milliseconds from one checkpoint of state to the next.") var checkpointInterval = 1000
     @Option(help: "trace, debug, info, notice, warning or error.", transform: Self.level) var logLevel = Logger.Level.notice
@@ -16,7 +21,8 @@ struct Serve: AsyncParsableCommand {
     func validate() throws {
         guard (1...256).contains(workers) else { throw ValidationError("--workers takes 1 to 256") }
         guard (1...3_600_000).contains(checkpointInterval) else { throw ValidationError("--checkpoint-interval takes 1 to 3600000") }
-        guard !pg.isOff || !kafka.isOff else { throw ValidationError("--pg off and --kafka off leave nothing to serve") }
+        guard kafka.count == 1 || !kafka.contains(where: \.address.isOff) else { throw ValidationError("--kafka off does not go with another --kafka") }
+        guard !pg.isOff || !kafka.allSatisfy(\.address.isOff) else { throw ValidationError("--pg off and --kafka off leave nothing to serve") }
     }
 
     func run() async throws {
@@ -31,7 +37,7 @@ struct Serve: AsyncParsableCommand {
             throw ExitCode.failure
         }
         if let address = server.pgAddress { StandardError.write("millrace: pg on \(address)\n") }
-        if let address = server.kafkaAddress { StandardError.write("millrace: kafka on \(address)\n") }
+        for address in server.kafkaAddresses { StandardError.write("millrace: kafka on \(address)\n") }
         StandardError.write("millrace: ready\n")
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(

@@ -14,7 +14,8 @@ final class Server: Sendable {
     struct Options: Sendable {
         var dataDirectory: String
         var pg: ListenAddress
-        var kafka: ListenAddress
+        /// Each with what it advertises; an address that is off listens nowhere.
+        var kafka: [KafkaListenAddress]
         var workerCount: Int
         /// From one checkpoint of state to the next.
         var checkpointInterval = Duration.seconds(1)
@@ -27,15 +28,17 @@ final class Server: Sendable {
     private let kafka: KafkaServer?
     private let pg: PgServer?
     /// `host:port` of each listener that runs.
-    let kafkaAddress: String?
+    let kafkaAddresses: [String]
     let pgAddress: String?
+    /// Lets time pass in the log.
+    private let ticks: Task<Void, Never>
 
     /// Opens the data directory and starts every listener that is not off.
     /// - Throws: a damaged or locked directory, an address that is taken.
     static func start(_ options: Options, environment: Environment = .system, logger: Logger) async throws -> Server {
         // Before anything is made: a taken address leaves nothing behind.
         try await ListenerProbe.check(options.pg, listener: "Postgres", option: "--pg")
-        try await ListenerProbe.check(options.kafka, listener: "Kafka", option: "--kafka")
+        for kafka in options.kafka { try await ListenerProbe.check(kafka.address, listener: "Kafka", option: "--kafka") }
         try environment.files.createDirectory(options.dataDirectory)
         let directoryLock = try DirectoryLock(options.dataDirectory)
         let meta = try MetaStore(path: options.dataDirectory + "/meta.db")
@@ -44,19 +47,20 @@ final class Server: Sendable {
             logger.warning("cut a torn tail off", metadata: ["path": "\(tail.path)", "kept_bytes": "\(tail.keptBytes)", "cut_bytes": "\(tail.cutBytes)"])
         }
         var kafka: KafkaServer?
-        var kafkaAddress: String?
+        var bound: [KafkaServer.BoundAddress] = []
         var addresses: [String] = []
-        if !options.kafka.isOff {
+        let listening = options.kafka.filter { !$0.address.isOff }
+        if !listening.isEmpty {
             var kafkaOptions = KafkaServerOptions()
-            kafkaOptions.listeners = [KafkaListener(host: options.kafka.host, port: options.kafka.port)]
+            kafkaOptions.listeners = listening.map(\.listener)
             let server = KafkaServer(log: log, options: kafkaOptions, logger: logger)
-            let bound = try await server.start()
+            bound = try await server.start()
             kafka = server
-            kafkaAddress = bound.first?.description
-            // The names by which statements on this machine know the listener.
-            addresses = bound.flatMap { address in
+            // The names by which statements know the listeners.
+            addresses = zip(bound, kafkaOptions.listeners).flatMap { address, listener in
                 let loopbacks = ["localhost", "127.0.0.1", "[::1]", "::1"]
-                return (loopbacks.contains(address.host) ? loopbacks : [address.host]).map { "\($0):\(address.port)" }
+                let names = (loopbacks.contains(address.host) ? loopbacks : [address.host]).map { "\($0):\(address.port)" }
+                return names + (listener.advertisedHost.map { ["\($0):\(listener.advertisedPort ?? address.port)"] } ?? [])
             }
         }
         let keeper = try StateKeeper(
@@ -74,11 +78,14 @@ final class Server: Sendable {
             pg = server
             pgAddress = server.port.map { "\(options.pg.host):\($0)" }
         }
-        return Server(directoryLock: directoryLock, meta: meta, log: log, engine: engine, kafka: kafka, pg: pg, kafkaAddress: kafkaAddress, pgAddress: pgAddress)
+        return Server(
+            directoryLock: directoryLock, meta: meta, log: log, engine: engine, kafka: kafka, pg: pg, kafkaAddresses: bound.map(\.description),
+            pgAddress: pgAddress, ticks: ticks(log, environment.clock, logger))
     }
 
     private init(
-        directoryLock: DirectoryLock, meta: MetaStore, log: Log, engine: Engine, kafka: KafkaServer?, pg: PgServer?, kafkaAddress: String?, pgAddress: String?
+        directoryLock: DirectoryLock, meta: MetaStore, log: Log, engine: Engine, kafka: KafkaServer?, pg: PgServer?, kafkaAddresses: [String], pgAddress: String?,
+        ticks: Task<Void, Never>
     ) {
         self.directoryLock = directoryLock
         self.meta = meta
@@ -86,8 +93,22 @@ final class Server: Sendable {
         self.engine = engine
         self.kafka = kafka
         self.pg = pg
-        self.kafkaAddress = kafkaAddress
+        self.kafkaAddresses = kafkaAddresses
         self.pgAddress = pgAddress
+        self.ticks = ticks
+    }
+
+    private static func ticks(_ log: Log, _ clock: any Clock, _ logger: Logger) -> Task<Void, Never> {
+        Task {
+            while (try? await clock.sleep(for: .seconds(1))) != nil {  // it fails when the server stops
+                log.tick()
+                for failure in log.takeMaintenanceFailures() {
+                    logger.error(
+                        "could not delete or compact old records",
+                        metadata: ["topic": "\(failure.topic)", "partition": "\(failure.partition)", "error": "\(failure.error.sqlError.message)"])
+                }
+            }
+        }
     }
 
     /// Clients first, then the engine, then the log under both.
@@ -95,6 +116,7 @@ final class Server: Sendable {
         await pg?.shutdown()
         await engine.stop()
         await kafka?.stop()
+        ticks.cancel()
         log.close()
         meta.close()
     }

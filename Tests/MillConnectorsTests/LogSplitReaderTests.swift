@@ -2,10 +2,10 @@ import MillBase
 import MillConnectorKit
 import MillIO
 import MillKafkaWire
-import MillLog
 import Testing
 
 @testable import MillConnectors
+@testable import MillLog
 
 #if canImport(Glibc)
 import Glibc
@@ -88,6 +88,92 @@ import Darwin
             #expect(try read(reader, bell, count: expected.count) == expected)
             #expect(reader.highWatermark == SplitOffset(Int64(expected.count)))
             reader.close()
+        }
+    }
+
+    /// A producer whose every verb is waited for.
+    private struct TransactionalProducer {
+        let log: Log
+        let producer: Transactions.Producer
+        private var sequence: Int32 = 0
+
+        init(_ log: Log) throws {
+            self.log = log
+            producer = try Self.wait { log.transactions.initialize("x", timeoutMillis: 1000, known: nil, completion: $0) }
+        }
+
+        private static func wait<T: Sendable>(_ body: (@escaping Transactions.Completion<T>) -> Void) throws -> T {
+            let result = OneShot<Result<T, TransactionError>>()
+            body { result.set($0) }
+            return try result.wait().get()
+        }
+
+        mutating func write(_ value: String) throws {
+            let _: Void = try Self.wait { log.transactions.add([PartitionPlace(topic: "t", partition: 0)], to: "x", producer, completion: $0) }
+            var builder = RecordBatchBuilder()
+            builder.append(value: Array(value.utf8), timestamp: 1000)
+            (builder.producerID, builder.producerEpoch, builder.baseSequence, builder.isTransactional) = (producer.id, producer.epoch, sequence, true)
+            sequence += 1
+            _ = try #require(log.topic(named: "t")?.partition(0)).appendAndWait(builder.finish())
+        }
+
+        func end(commit: Bool) throws {
+            let _: Void = try Self.wait { log.transactions.end("x", producer, isCommit: commit, completion: $0) }
+        }
+    }
+
+    @Test func onlyCommittedRecordsAreReadUnlessTheSourceAsksForAll() throws {
+        try withLog { log in
+            try log.createTopic(name: "t", partitions: 1)
+            let committed = try connector(log)
+            let all = try connector(log, ["properties.isolation.level": "read_uncommitted"])
+            let split = try #require(try committed.currentSplits().first)
+            var producer = try TransactionalProducer(log)
+            for (value, commits) in [("aborted", false), ("kept", true)] {
+                try producer.write(value)
+                try producer.end(commit: commits)
+            }
+            try producer.write("open")
+            try append(log, "t", ["behind"])
+            #expect(try committed.highWatermarks([split])[split] == SplitOffset(4))
+            #expect(try all.highWatermarks([split])[split] == SplitOffset(6))
+            func values(_ connector: KafkaConnector) throws -> ([String?], SplitOffset?) {
+                let reader = try connector.openReader(split, at: SplitOffset(0)) {}
+                var found: [String?] = []
+                var position: SplitOffset?
+                while let chunk = try reader.poll(maxRecords: 1, maxBytes: 100) {
+                    found += chunk.records.map(\.value)
+                    position = chunk.nextOffset
+                }
+                #expect(reader.highWatermark == position)
+                return (found, position)
+            }
+            #expect(try values(committed) == (["kept"], SplitOffset(4)))
+            #expect(try values(all).0 == ["aborted", "kept", "open", "behind"])
+            #expect(try connector(log, ["scan.startup.mode": "latest"]).resolveOrigin() == [split: SplitOffset(4)])
+            try producer.end(commit: true)
+            #expect(try values(committed) == (["kept", "open", "behind"], SplitOffset(7)))
+            #expect(throws: SQLError.self) { try connector(log, ["properties.isolation.level": "serializable"]) }
+        }
+    }
+
+    @Test func aReaderStepsOverWhatCompactionTook() throws {
+        try withLog { log in
+            let config = try TopicConfig(["cleanup.policy": "compact", "segment.bytes": "1024", "min.cleanable.dirty.ratio": "0"])
+            try log.createTopic(name: "t", config: config)
+            let partition = try #require(log.topic(named: "t")?.partition(0))
+            for index in 0..<60 {
+                var builder = RecordBatchBuilder()
+                builder.append(key: [UInt8(index % 2)], value: Array("\(index)".utf8), timestamp: 1000)
+                try partition.appendAndWait(builder.finish())
+            }
+            log.maintain()
+            let connector = try connector(log)
+            let reader = try connector.openReader(SourceSplit(name: "t/0", topic: "t", partition: 0), at: SplitOffset(3)) {}
+            var found: [ReadRecord] = []
+            while let chunk = try reader.poll(maxRecords: 7, maxBytes: 200) { found += chunk.records }
+            #expect(found.count < 57 && found.map(\.position) == found.map(\.position).sorted())
+            #expect(found.suffix(2) == [ReadRecord(position: 58, value: "58"), ReadRecord(position: 59, value: "59")])
         }
     }
 

@@ -29,24 +29,50 @@ let messageSamples: [any WireStruct & SampledMessage] = [
     DescribeGroupsResponse.sample,
     ListGroupsRequest.sample,
     ListGroupsResponse.sample,
+    SaslHandshakeRequest.sample,
+    SaslHandshakeResponse.sample,
     ApiVersionsRequest.sample,
     ApiVersionsResponse.sample,
     CreateTopicsRequest.sample,
     CreateTopicsResponse.sample,
     DeleteTopicsRequest.sample,
     DeleteTopicsResponse.sample,
+    DeleteRecordsRequest.sample,
+    DeleteRecordsResponse.sample,
     InitProducerIDRequest.sample,
     InitProducerIDResponse.sample,
     OffsetForLeaderEpochRequest.sample,
     OffsetForLeaderEpochResponse.sample,
+    AddPartitionsToTxnRequest.sample,
+    AddPartitionsToTxnResponse.sample,
+    AddOffsetsToTxnRequest.sample,
+    AddOffsetsToTxnResponse.sample,
+    EndTxnRequest.sample,
+    EndTxnResponse.sample,
+    TxnOffsetCommitRequest.sample,
+    TxnOffsetCommitResponse.sample,
     DescribeConfigsRequest.sample,
     DescribeConfigsResponse.sample,
+    AlterConfigsRequest.sample,
+    AlterConfigsResponse.sample,
+    SaslAuthenticateRequest.sample,
+    SaslAuthenticateResponse.sample,
     CreatePartitionsRequest.sample,
     CreatePartitionsResponse.sample,
     DeleteGroupsRequest.sample,
     DeleteGroupsResponse.sample,
+    IncrementalAlterConfigsRequest.sample,
+    IncrementalAlterConfigsResponse.sample,
+    ListPartitionReassignmentsRequest.sample,
+    ListPartitionReassignmentsResponse.sample,
     DescribeClusterRequest.sample,
     DescribeClusterResponse.sample,
+    DescribeProducersRequest.sample,
+    DescribeProducersResponse.sample,
+    DescribeTransactionsRequest.sample,
+    DescribeTransactionsResponse.sample,
+    ListTransactionsRequest.sample,
+    ListTransactionsResponse.sample,
 ]
 
 extension ProduceRequest: SampledMessage {
@@ -60,23 +86,23 @@ extension ProduceResponse: SampledMessage {
 }
 
 extension FetchRequest: SampledMessage {
-    static let sampledVersions: ClosedRange<Int16> = 4...12
+    static let sampledVersions: ClosedRange<Int16> = 0...12
     static let sample: FetchRequest = .init(clusterID: "text 1", replicaID: 2, maxWaitMs: 3, minBytes: 4, maxBytes: 5, isolationLevel: 6, sessionID: 7, sessionEpoch: 8, topics: [.init(topic: "text 10", partitions: [.init(partition: 12, currentLeaderEpoch: 13, fetchOffset: 14, lastFetchedEpoch: 15, logStartOffset: 16, partitionMaxBytes: 17), .init(partition: 18, currentLeaderEpoch: 19, fetchOffset: 20, lastFetchedEpoch: 21, logStartOffset: 22, partitionMaxBytes: 23)]), .init(topic: "text 24", partitions: [.init(partition: 26, currentLeaderEpoch: 27, fetchOffset: 28, lastFetchedEpoch: 29, logStartOffset: 30, partitionMaxBytes: 31), .init(partition: 32, currentLeaderEpoch: 33, fetchOffset: 34, lastFetchedEpoch: 35, logStartOffset: 36, partitionMaxBytes: 37)])], forgottenTopicsData: [.init(topic: "text 39", partitions: [40, 40]), .init(topic: "text 41", partitions: [42, 42])], rackID: "text 43")
 }
 
 extension FetchResponse: SampledMessage {
-    static let sampledVersions: ClosedRange<Int16> = 4...12
+    static let sampledVersions: ClosedRange<Int16> = 0...12
     static let sample: FetchResponse = .init(throttleTimeMs: 1, errorCode: 2, sessionID: 3, responses: [.init(topic: "text 5", partitions: [.init(partitionIndex: 7, errorCode: 8, highWatermark: 9, lastStableOffset: 10, logStartOffset: 11, divergingEpoch: .init(epoch: 13, endOffset: 14), currentLeader: .init(leaderID: 16, leaderEpoch: 17), snapshotID: .init(endOffset: 19, epoch: 20), abortedTransactions: [.init(producerID: 22, firstOffset: 23), .init(producerID: 24, firstOffset: 25)], preferredReadReplica: 26, records: WireBytes([27, 1])), .init(partitionIndex: 28, errorCode: 29, highWatermark: 30, lastStableOffset: 31, logStartOffset: 32, divergingEpoch: .init(epoch: 34, endOffset: 35), currentLeader: .init(leaderID: 37, leaderEpoch: 38), snapshotID: .init(endOffset: 40, epoch: 41), abortedTransactions: [.init(producerID: 43, firstOffset: 44), .init(producerID: 45, firstOffset: 46)], preferredReadReplica: 47, records: WireBytes([48, 1]))]), .init(topic: "text 49", partitions: [.init(partitionIndex: 51, errorCode: 52, highWatermark: 53, lastStableOffset: 54, logStartOffset: 55, divergingEpoch: .init(epoch: 57, endOffset: 58), currentLeader: .init(leaderID: 60, leaderEpoch: 61), snapshotID: .init(endOffset: 63, epoch: 64), abortedTransactions: [.init(producerID: 66, firstOffset: 67), .init(producerID: 68, firstOffset: 69)], preferredReadReplica: 70, records: WireBytes([71, 1])), .init(partitionIndex: 72, errorCode: 73, highWatermark: 74, lastStableOffset: 75, logStartOffset: 76, divergingEpoch: .init(epoch: 78, endOffset: 79), currentLeader: .init(leaderID: 81, leaderEpoch: 82), snapshotID: .init(endOffset: 84, epoch: 85), abortedTransactions: [.init(producerID: 87, firstOffset: 88), .init(producerID: 89, firstOffset: 90)], preferredReadReplica: 91, records: WireBytes([92, 1]))])])
 }
 
 extension ListOffsetsRequest: SampledMessage {
-    static let sampledVersions: ClosedRange<Int16> = 1...7
-    static let sample: ListOffsetsRequest = .init(replicaID: 1, isolationLevel: 2, topics: [.init(name: "text 4", partitions: [.init(partitionIndex: 6, currentLeaderEpoch: 7, timestamp: 8), .init(partitionIndex: 9, currentLeaderEpoch: 10, timestamp: 11)]), .init(name: "text 12", partitions: [.init(partitionIndex: 14, currentLeaderEpoch: 15, timestamp: 16), .init(partitionIndex: 17, currentLeaderEpoch: 18, timestamp: 19)])])
+    static let sampledVersions: ClosedRange<Int16> = 0...7
+    static let sample: ListOffsetsRequest = .init(replicaID: 1, isolationLevel: 2, topics: [.init(name: "text 4", partitions: [.init(partitionIndex: 6, currentLeaderEpoch: 7, timestamp: 8, maxNumOffsets: 9), .init(partitionIndex: 10, currentLeaderEpoch: 11, timestamp: 12, maxNumOffsets: 13)]), .init(name: "text 14", partitions: [.init(partitionIndex: 16, currentLeaderEpoch: 17, timestamp: 18, maxNumOffsets: 19), .init(partitionIndex: 20, currentLeaderEpoch: 21, timestamp: 22, maxNumOffsets: 23)])])
 }
 
 extension ListOffsetsResponse: SampledMessage {
-    static let sampledVersions: ClosedRange<Int16> = 1...7
-    static let sample: ListOffsetsResponse = .init(throttleTimeMs: 1, topics: [.init(name: "text 3", partitions: [.init(partitionIndex: 5, errorCode: 6, timestamp: 7, offset: 8, leaderEpoch: 9), .init(partitionIndex: 10, errorCode: 11, timestamp: 12, offset: 13, leaderEpoch: 14)]), .init(name: "text 15", partitions: [.init(partitionIndex: 17, errorCode: 18, timestamp: 19, offset: 20, leaderEpoch: 21), .init(partitionIndex: 22, errorCode: 23, timestamp: 24, offset: 25, leaderEpoch: 26)])])
+    static let sampledVersions: ClosedRange<Int16> = 0...7
+    static let sample: ListOffsetsResponse = .init(throttleTimeMs: 1, topics: [.init(name: "text 3", partitions: [.init(partitionIndex: 5, errorCode: 6, oldStyleOffsets: [7, 7], timestamp: 8, offset: 9, leaderEpoch: 10), .init(partitionIndex: 11, errorCode: 12, oldStyleOffsets: [13, 13], timestamp: 14, offset: 15, leaderEpoch: 16)]), .init(name: "text 17", partitions: [.init(partitionIndex: 19, errorCode: 20, oldStyleOffsets: [21, 21], timestamp: 22, offset: 23, leaderEpoch: 24), .init(partitionIndex: 25, errorCode: 26, oldStyleOffsets: [27, 27], timestamp: 28, offset: 29, leaderEpoch: 30)])])
 }
 
 extension MetadataRequest: SampledMessage {
@@ -90,22 +116,22 @@ extension MetadataResponse: SampledMessage {
 }
 
 extension OffsetCommitRequest: SampledMessage {
-    static let sampledVersions: ClosedRange<Int16> = 2...8
-    static let sample: OffsetCommitRequest = .init(groupID: "text 1", generationIDOrMemberEpoch: 2, memberID: "text 3", groupInstanceID: "text 4", retentionTimeMs: 5, topics: [.init(name: "text 7", partitions: [.init(partitionIndex: 9, committedOffset: 10, committedLeaderEpoch: 11, committedMetadata: "text 12"), .init(partitionIndex: 13, committedOffset: 14, committedLeaderEpoch: 15, committedMetadata: "text 16")]), .init(name: "text 17", partitions: [.init(partitionIndex: 19, committedOffset: 20, committedLeaderEpoch: 21, committedMetadata: "text 22"), .init(partitionIndex: 23, committedOffset: 24, committedLeaderEpoch: 25, committedMetadata: "text 26")])])
+    static let sampledVersions: ClosedRange<Int16> = 0...8
+    static let sample: OffsetCommitRequest = .init(groupID: "text 1", generationIDOrMemberEpoch: 2, memberID: "text 3", groupInstanceID: "text 4", retentionTimeMs: 5, topics: [.init(name: "text 7", partitions: [.init(partitionIndex: 9, committedOffset: 10, committedLeaderEpoch: 11, commitTimestamp: 12, committedMetadata: "text 13"), .init(partitionIndex: 14, committedOffset: 15, committedLeaderEpoch: 16, commitTimestamp: 17, committedMetadata: "text 18")]), .init(name: "text 19", partitions: [.init(partitionIndex: 21, committedOffset: 22, committedLeaderEpoch: 23, commitTimestamp: 24, committedMetadata: "text 25"), .init(partitionIndex: 26, committedOffset: 27, committedLeaderEpoch: 28, commitTimestamp: 29, committedMetadata: "text 30")])])
 }
 
 extension OffsetCommitResponse: SampledMessage {
-    static let sampledVersions: ClosedRange<Int16> = 2...8
+    static let sampledVersions: ClosedRange<Int16> = 0...8
     static let sample: OffsetCommitResponse = .init(throttleTimeMs: 1, topics: [.init(name: "text 3", partitions: [.init(partitionIndex: 5, errorCode: 6), .init(partitionIndex: 7, errorCode: 8)]), .init(name: "text 9", partitions: [.init(partitionIndex: 11, errorCode: 12), .init(partitionIndex: 13, errorCode: 14)])])
 }
 
 extension OffsetFetchRequest: SampledMessage {
-    static let sampledVersions: ClosedRange<Int16> = 1...8
+    static let sampledVersions: ClosedRange<Int16> = 0...8
     static let sample: OffsetFetchRequest = .init(groupID: "text 1", topics: [.init(name: "text 3", partitionIndexes: [4, 4]), .init(name: "text 5", partitionIndexes: [6, 6])], groups: [.init(groupID: "text 8", topics: [.init(name: "text 10", partitionIndexes: [11, 11]), .init(name: "text 12", partitionIndexes: [13, 13])]), .init(groupID: "text 14", topics: [.init(name: "text 16", partitionIndexes: [17, 17]), .init(name: "text 18", partitionIndexes: [19, 19])])], requireStable: true)
 }
 
 extension OffsetFetchResponse: SampledMessage {
-    static let sampledVersions: ClosedRange<Int16> = 1...8
+    static let sampledVersions: ClosedRange<Int16> = 0...8
     static let sample: OffsetFetchResponse = .init(throttleTimeMs: 1, topics: [.init(name: "text 3", partitions: [.init(partitionIndex: 5, committedOffset: 6, committedLeaderEpoch: 7, metadata: "text 8", errorCode: 9), .init(partitionIndex: 10, committedOffset: 11, committedLeaderEpoch: 12, metadata: "text 13", errorCode: 14)]), .init(name: "text 15", partitions: [.init(partitionIndex: 17, committedOffset: 18, committedLeaderEpoch: 19, metadata: "text 20", errorCode: 21), .init(partitionIndex: 22, committedOffset: 23, committedLeaderEpoch: 24, metadata: "text 25", errorCode: 26)])], errorCode: 27, groups: [.init(groupID: "text 29", topics: [.init(name: "text 31", partitions: [.init(partitionIndex: 33, committedOffset: 34, committedLeaderEpoch: 35, metadata: "text 36", errorCode: 37), .init(partitionIndex: 38, committedOffset: 39, committedLeaderEpoch: 40, metadata: "text 41", errorCode: 42)]), .init(name: "text 43", partitions: [.init(partitionIndex: 45, committedOffset: 46, committedLeaderEpoch: 47, metadata: "text 48", errorCode: 49), .init(partitionIndex: 50, committedOffset: 51, committedLeaderEpoch: 52, metadata: "text 53", errorCode: 54)])], errorCode: 55), .init(groupID: "text 56", topics: [.init(name: "text 58", partitions: [.init(partitionIndex: 60, committedOffset: 61, committedLeaderEpoch: 62, metadata: "text 63", errorCode: 64), .init(partitionIndex: 65, committedOffset: 66, committedLeaderEpoch: 67, metadata: "text 68", errorCode: 69)]), .init(name: "text 70", partitions: [.init(partitionIndex: 72, committedOffset: 73, committedLeaderEpoch: 74, metadata: "text 75", errorCode: 76), .init(partitionIndex: 77, committedOffset: 78, committedLeaderEpoch: 79, metadata: "text 80", errorCode: 81)])], errorCode: 82)])
 }
 
@@ -179,6 +205,16 @@ extension ListGroupsResponse: SampledMessage {
     static let sample: ListGroupsResponse = .init(throttleTimeMs: 1, errorCode: 2, groups: [.init(groupID: "text 4", protocolType: "text 5", groupState: "text 6", groupType: "text 7"), .init(groupID: "text 8", protocolType: "text 9", groupState: "text 10", groupType: "text 11")])
 }
 
+extension SaslHandshakeRequest: SampledMessage {
+    static let sampledVersions: ClosedRange<Int16> = 0...1
+    static let sample: SaslHandshakeRequest = .init(mechanism: "text 1")
+}
+
+extension SaslHandshakeResponse: SampledMessage {
+    static let sampledVersions: ClosedRange<Int16> = 0...1
+    static let sample: SaslHandshakeResponse = .init(errorCode: 1, mechanisms: ["text 2", "text 2"])
+}
+
 extension ApiVersionsRequest: SampledMessage {
     static let sampledVersions: ClosedRange<Int16> = 0...4
     static let sample: ApiVersionsRequest = .init(clientSoftwareName: "text 1", clientSoftwareVersion: "text 2")
@@ -190,23 +226,33 @@ extension ApiVersionsResponse: SampledMessage {
 }
 
 extension CreateTopicsRequest: SampledMessage {
-    static let sampledVersions: ClosedRange<Int16> = 2...7
+    static let sampledVersions: ClosedRange<Int16> = 0...7
     static let sample: CreateTopicsRequest = .init(topics: [.init(name: "text 2", numPartitions: 3, replicationFactor: 4, assignments: [.init(partitionIndex: 6, brokerIDs: [7, 7]), .init(partitionIndex: 8, brokerIDs: [9, 9])], configs: [.init(name: "text 11", value: "text 12"), .init(name: "text 13", value: "text 14")]), .init(name: "text 15", numPartitions: 16, replicationFactor: 17, assignments: [.init(partitionIndex: 19, brokerIDs: [20, 20]), .init(partitionIndex: 21, brokerIDs: [22, 22])], configs: [.init(name: "text 24", value: "text 25"), .init(name: "text 26", value: "text 27")])], timeoutMs: 28, validateOnly: true)
 }
 
 extension CreateTopicsResponse: SampledMessage {
-    static let sampledVersions: ClosedRange<Int16> = 2...7
+    static let sampledVersions: ClosedRange<Int16> = 0...7
     static let sample: CreateTopicsResponse = .init(throttleTimeMs: 1, topics: [.init(name: "text 3", topicID: WireUUID(high: 4, low: .max), errorCode: 5, errorMessage: "text 6", topicConfigErrorCode: 7, numPartitions: 8, replicationFactor: 9, configs: [.init(name: "text 11", value: "text 12", readOnly: true, configSource: 14, isSensitive: true), .init(name: "text 16", value: "text 17", readOnly: true, configSource: 19, isSensitive: true)]), .init(name: "text 21", topicID: WireUUID(high: 22, low: .max), errorCode: 23, errorMessage: "text 24", topicConfigErrorCode: 25, numPartitions: 26, replicationFactor: 27, configs: [.init(name: "text 29", value: "text 30", readOnly: true, configSource: 32, isSensitive: true), .init(name: "text 34", value: "text 35", readOnly: true, configSource: 37, isSensitive: true)])])
 }
 
 extension DeleteTopicsRequest: SampledMessage {
-    static let sampledVersions: ClosedRange<Int16> = 1...6
+    static let sampledVersions: ClosedRange<Int16> = 0...6
     static let sample: DeleteTopicsRequest = .init(topics: [.init(name: "text 2", topicID: WireUUID(high: 3, low: .max)), .init(name: "text 4", topicID: WireUUID(high: 5, low: .max))], topicNames: ["text 6", "text 6"], timeoutMs: 7)
 }
 
 extension DeleteTopicsResponse: SampledMessage {
-    static let sampledVersions: ClosedRange<Int16> = 1...6
+    static let sampledVersions: ClosedRange<Int16> = 0...6
     static let sample: DeleteTopicsResponse = .init(throttleTimeMs: 1, responses: [.init(name: "text 3", topicID: WireUUID(high: 4, low: .max), errorCode: 5, errorMessage: "text 6"), .init(name: "text 7", topicID: WireUUID(high: 8, low: .max), errorCode: 9, errorMessage: "text 10")])
+}
+
+extension DeleteRecordsRequest: SampledMessage {
+    static let sampledVersions: ClosedRange<Int16> = 0...2
+    static let sample: DeleteRecordsRequest = .init(topics: [.init(name: "text 2", partitions: [.init(partitionIndex: 4, offset: 5), .init(partitionIndex: 6, offset: 7)]), .init(name: "text 8", partitions: [.init(partitionIndex: 10, offset: 11), .init(partitionIndex: 12, offset: 13)])], timeoutMs: 14)
+}
+
+extension DeleteRecordsResponse: SampledMessage {
+    static let sampledVersions: ClosedRange<Int16> = 0...2
+    static let sample: DeleteRecordsResponse = .init(throttleTimeMs: 1, topics: [.init(name: "text 3", partitions: [.init(partitionIndex: 5, lowWatermark: 6, errorCode: 7), .init(partitionIndex: 8, lowWatermark: 9, errorCode: 10)]), .init(name: "text 11", partitions: [.init(partitionIndex: 13, lowWatermark: 14, errorCode: 15), .init(partitionIndex: 16, lowWatermark: 17, errorCode: 18)])])
 }
 
 extension InitProducerIDRequest: SampledMessage {
@@ -229,14 +275,74 @@ extension OffsetForLeaderEpochResponse: SampledMessage {
     static let sample: OffsetForLeaderEpochResponse = .init(throttleTimeMs: 1, topics: [.init(topic: "text 3", partitions: [.init(errorCode: 5, partition: 6, leaderEpoch: 7, endOffset: 8), .init(errorCode: 9, partition: 10, leaderEpoch: 11, endOffset: 12)]), .init(topic: "text 13", partitions: [.init(errorCode: 15, partition: 16, leaderEpoch: 17, endOffset: 18), .init(errorCode: 19, partition: 20, leaderEpoch: 21, endOffset: 22)])])
 }
 
+extension AddPartitionsToTxnRequest: SampledMessage {
+    static let sampledVersions: ClosedRange<Int16> = 0...3
+    static let sample: AddPartitionsToTxnRequest = .init(v3AndBelowTransactionalID: "text 1", v3AndBelowProducerID: 2, v3AndBelowProducerEpoch: 3, v3AndBelowTopics: [.init(name: "text 5", partitions: [6, 6]), .init(name: "text 7", partitions: [8, 8])])
+}
+
+extension AddPartitionsToTxnResponse: SampledMessage {
+    static let sampledVersions: ClosedRange<Int16> = 0...3
+    static let sample: AddPartitionsToTxnResponse = .init(throttleTimeMs: 1, resultsByTopicV3AndBelow: [.init(name: "text 3", resultsByPartition: [.init(partitionIndex: 5, partitionErrorCode: 6), .init(partitionIndex: 7, partitionErrorCode: 8)]), .init(name: "text 9", resultsByPartition: [.init(partitionIndex: 11, partitionErrorCode: 12), .init(partitionIndex: 13, partitionErrorCode: 14)])])
+}
+
+extension AddOffsetsToTxnRequest: SampledMessage {
+    static let sampledVersions: ClosedRange<Int16> = 0...3
+    static let sample: AddOffsetsToTxnRequest = .init(transactionalID: "text 1", producerID: 2, producerEpoch: 3, groupID: "text 4")
+}
+
+extension AddOffsetsToTxnResponse: SampledMessage {
+    static let sampledVersions: ClosedRange<Int16> = 0...3
+    static let sample: AddOffsetsToTxnResponse = .init(throttleTimeMs: 1, errorCode: 2)
+}
+
+extension EndTxnRequest: SampledMessage {
+    static let sampledVersions: ClosedRange<Int16> = 0...3
+    static let sample: EndTxnRequest = .init(transactionalID: "text 1", producerID: 2, producerEpoch: 3, committed: true)
+}
+
+extension EndTxnResponse: SampledMessage {
+    static let sampledVersions: ClosedRange<Int16> = 0...3
+    static let sample: EndTxnResponse = .init(throttleTimeMs: 1, errorCode: 2)
+}
+
+extension TxnOffsetCommitRequest: SampledMessage {
+    static let sampledVersions: ClosedRange<Int16> = 0...3
+    static let sample: TxnOffsetCommitRequest = .init(transactionalID: "text 1", groupID: "text 2", producerID: 3, producerEpoch: 4, generationID: 5, memberID: "text 6", groupInstanceID: "text 7", topics: [.init(name: "text 9", partitions: [.init(partitionIndex: 11, committedOffset: 12, committedLeaderEpoch: 13, committedMetadata: "text 14"), .init(partitionIndex: 15, committedOffset: 16, committedLeaderEpoch: 17, committedMetadata: "text 18")]), .init(name: "text 19", partitions: [.init(partitionIndex: 21, committedOffset: 22, committedLeaderEpoch: 23, committedMetadata: "text 24"), .init(partitionIndex: 25, committedOffset: 26, committedLeaderEpoch: 27, committedMetadata: "text 28")])])
+}
+
+extension TxnOffsetCommitResponse: SampledMessage {
+    static let sampledVersions: ClosedRange<Int16> = 0...3
+    static let sample: TxnOffsetCommitResponse = .init(throttleTimeMs: 1, topics: [.init(name: "text 3", partitions: [.init(partitionIndex: 5, errorCode: 6), .init(partitionIndex: 7, errorCode: 8)]), .init(name: "text 9", partitions: [.init(partitionIndex: 11, errorCode: 12), .init(partitionIndex: 13, errorCode: 14)])])
+}
+
 extension DescribeConfigsRequest: SampledMessage {
-    static let sampledVersions: ClosedRange<Int16> = 1...4
+    static let sampledVersions: ClosedRange<Int16> = 0...4
     static let sample: DescribeConfigsRequest = .init(resources: [.init(resourceType: 2, resourceName: "text 3", configurationKeys: ["text 4", "text 4"]), .init(resourceType: 5, resourceName: "text 6", configurationKeys: ["text 7", "text 7"])], includeSynonyms: true, includeDocumentation: true)
 }
 
 extension DescribeConfigsResponse: SampledMessage {
-    static let sampledVersions: ClosedRange<Int16> = 1...4
-    static let sample: DescribeConfigsResponse = .init(throttleTimeMs: 1, results: [.init(errorCode: 3, errorMessage: "text 4", resourceType: 5, resourceName: "text 6", configs: [.init(name: "text 8", value: "text 9", readOnly: true, configSource: 11, isSensitive: true, synonyms: [.init(name: "text 14", value: "text 15", source: 16), .init(name: "text 17", value: "text 18", source: 19)], configType: 20, documentation: "text 21"), .init(name: "text 22", value: "text 23", readOnly: true, configSource: 25, isSensitive: true, synonyms: [.init(name: "text 28", value: "text 29", source: 30), .init(name: "text 31", value: "text 32", source: 33)], configType: 34, documentation: "text 35")]), .init(errorCode: 36, errorMessage: "text 37", resourceType: 38, resourceName: "text 39", configs: [.init(name: "text 41", value: "text 42", readOnly: true, configSource: 44, isSensitive: true, synonyms: [.init(name: "text 47", value: "text 48", source: 49), .init(name: "text 50", value: "text 51", source: 52)], configType: 53, documentation: "text 54"), .init(name: "text 55", value: "text 56", readOnly: true, configSource: 58, isSensitive: true, synonyms: [.init(name: "text 61", value: "text 62", source: 63), .init(name: "text 64", value: "text 65", source: 66)], configType: 67, documentation: "text 68")])])
+    static let sampledVersions: ClosedRange<Int16> = 0...4
+    static let sample: DescribeConfigsResponse = .init(throttleTimeMs: 1, results: [.init(errorCode: 3, errorMessage: "text 4", resourceType: 5, resourceName: "text 6", configs: [.init(name: "text 8", value: "text 9", readOnly: true, configSource: 11, isDefault: true, isSensitive: true, synonyms: [.init(name: "text 15", value: "text 16", source: 17), .init(name: "text 18", value: "text 19", source: 20)], configType: 21, documentation: "text 22"), .init(name: "text 23", value: "text 24", readOnly: true, configSource: 26, isDefault: true, isSensitive: true, synonyms: [.init(name: "text 30", value: "text 31", source: 32), .init(name: "text 33", value: "text 34", source: 35)], configType: 36, documentation: "text 37")]), .init(errorCode: 38, errorMessage: "text 39", resourceType: 40, resourceName: "text 41", configs: [.init(name: "text 43", value: "text 44", readOnly: true, configSource: 46, isDefault: true, isSensitive: true, synonyms: [.init(name: "text 50", value: "text 51", source: 52), .init(name: "text 53", value: "text 54", source: 55)], configType: 56, documentation: "text 57"), .init(name: "text 58", value: "text 59", readOnly: true, configSource: 61, isDefault: true, isSensitive: true, synonyms: [.init(name: "text 65", value: "text 66", source: 67), .init(name: "text 68", value: "text 69", source: 70)], configType: 71, documentation: "text 72")])])
+}
+
+extension AlterConfigsRequest: SampledMessage {
+    static let sampledVersions: ClosedRange<Int16> = 0...2
+    static let sample: AlterConfigsRequest = .init(resources: [.init(resourceType: 2, resourceName: "text 3", configs: [.init(name: "text 5", value: "text 6"), .init(name: "text 7", value: "text 8")]), .init(resourceType: 9, resourceName: "text 10", configs: [.init(name: "text 12", value: "text 13"), .init(name: "text 14", value: "text 15")])], validateOnly: true)
+}
+
+extension AlterConfigsResponse: SampledMessage {
+    static let sampledVersions: ClosedRange<Int16> = 0...2
+    static let sample: AlterConfigsResponse = .init(throttleTimeMs: 1, responses: [.init(errorCode: 3, errorMessage: "text 4", resourceType: 5, resourceName: "text 6"), .init(errorCode: 7, errorMessage: "text 8", resourceType: 9, resourceName: "text 10")])
+}
+
+extension SaslAuthenticateRequest: SampledMessage {
+    static let sampledVersions: ClosedRange<Int16> = 0...2
+    static let sample: SaslAuthenticateRequest = .init(authBytes: WireBytes([1, 0, 255]))
+}
+
+extension SaslAuthenticateResponse: SampledMessage {
+    static let sampledVersions: ClosedRange<Int16> = 0...2
+    static let sample: SaslAuthenticateResponse = .init(errorCode: 1, errorMessage: "text 2", authBytes: WireBytes([3, 0, 255]), sessionLifetimeMs: 4)
 }
 
 extension CreatePartitionsRequest: SampledMessage {
@@ -259,6 +365,26 @@ extension DeleteGroupsResponse: SampledMessage {
     static let sample: DeleteGroupsResponse = .init(throttleTimeMs: 1, results: [.init(groupID: "text 3", errorCode: 4), .init(groupID: "text 5", errorCode: 6)])
 }
 
+extension IncrementalAlterConfigsRequest: SampledMessage {
+    static let sampledVersions: ClosedRange<Int16> = 0...1
+    static let sample: IncrementalAlterConfigsRequest = .init(resources: [.init(resourceType: 2, resourceName: "text 3", configs: [.init(name: "text 5", configOperation: 6, value: "text 7"), .init(name: "text 8", configOperation: 9, value: "text 10")]), .init(resourceType: 11, resourceName: "text 12", configs: [.init(name: "text 14", configOperation: 15, value: "text 16"), .init(name: "text 17", configOperation: 18, value: "text 19")])], validateOnly: true)
+}
+
+extension IncrementalAlterConfigsResponse: SampledMessage {
+    static let sampledVersions: ClosedRange<Int16> = 0...1
+    static let sample: IncrementalAlterConfigsResponse = .init(throttleTimeMs: 1, responses: [.init(errorCode: 3, errorMessage: "text 4", resourceType: 5, resourceName: "text 6"), .init(errorCode: 7, errorMessage: "text 8", resourceType: 9, resourceName: "text 10")])
+}
+
+extension ListPartitionReassignmentsRequest: SampledMessage {
+    static let sampledVersions: ClosedRange<Int16> = 0...0
+    static let sample: ListPartitionReassignmentsRequest = .init(timeoutMs: 1, topics: [.init(name: "text 3", partitionIndexes: [4, 4]), .init(name: "text 5", partitionIndexes: [6, 6])])
+}
+
+extension ListPartitionReassignmentsResponse: SampledMessage {
+    static let sampledVersions: ClosedRange<Int16> = 0...0
+    static let sample: ListPartitionReassignmentsResponse = .init(throttleTimeMs: 1, errorCode: 2, errorMessage: "text 3", topics: [.init(name: "text 5", partitions: [.init(partitionIndex: 7, replicas: [8, 8], addingReplicas: [9, 9], removingReplicas: [10, 10]), .init(partitionIndex: 11, replicas: [12, 12], addingReplicas: [13, 13], removingReplicas: [14, 14])]), .init(name: "text 15", partitions: [.init(partitionIndex: 17, replicas: [18, 18], addingReplicas: [19, 19], removingReplicas: [20, 20]), .init(partitionIndex: 21, replicas: [22, 22], addingReplicas: [23, 23], removingReplicas: [24, 24])])])
+}
+
 extension DescribeClusterRequest: SampledMessage {
     static let sampledVersions: ClosedRange<Int16> = 0...1
     static let sample: DescribeClusterRequest = .init(includeClusterAuthorizedOperations: true, endpointType: 2)
@@ -267,4 +393,34 @@ extension DescribeClusterRequest: SampledMessage {
 extension DescribeClusterResponse: SampledMessage {
     static let sampledVersions: ClosedRange<Int16> = 0...1
     static let sample: DescribeClusterResponse = .init(throttleTimeMs: 1, errorCode: 2, errorMessage: "text 3", endpointType: 4, clusterID: "text 5", controllerID: 6, brokers: [.init(brokerID: 8, host: "text 9", port: 10, rack: "text 11"), .init(brokerID: 12, host: "text 13", port: 14, rack: "text 15")], clusterAuthorizedOperations: 16)
+}
+
+extension DescribeProducersRequest: SampledMessage {
+    static let sampledVersions: ClosedRange<Int16> = 0...0
+    static let sample: DescribeProducersRequest = .init(topics: [.init(name: "text 2", partitionIndexes: [3, 3]), .init(name: "text 4", partitionIndexes: [5, 5])])
+}
+
+extension DescribeProducersResponse: SampledMessage {
+    static let sampledVersions: ClosedRange<Int16> = 0...0
+    static let sample: DescribeProducersResponse = .init(throttleTimeMs: 1, topics: [.init(name: "text 3", partitions: [.init(partitionIndex: 5, errorCode: 6, errorMessage: "text 7", activeProducers: [.init(producerID: 9, producerEpoch: 10, lastSequence: 11, lastTimestamp: 12, coordinatorEpoch: 13, currentTxnStartOffset: 14), .init(producerID: 15, producerEpoch: 16, lastSequence: 17, lastTimestamp: 18, coordinatorEpoch: 19, currentTxnStartOffset: 20)]), .init(partitionIndex: 21, errorCode: 22, errorMessage: "text 23", activeProducers: [.init(producerID: 25, producerEpoch: 26, lastSequence: 27, lastTimestamp: 28, coordinatorEpoch: 29, currentTxnStartOffset: 30), .init(producerID: 31, producerEpoch: 32, lastSequence: 33, lastTimestamp: 34, coordinatorEpoch: 35, currentTxnStartOffset: 36)])]), .init(name: "text 37", partitions: [.init(partitionIndex: 39, errorCode: 40, errorMessage: "text 41", activeProducers: [.init(producerID: 43, producerEpoch: 44, lastSequence: 45, lastTimestamp: 46, coordinatorEpoch: 47, currentTxnStartOffset: 48), .init(producerID: 49, producerEpoch: 50, lastSequence: 51, lastTimestamp: 52, coordinatorEpoch: 53, currentTxnStartOffset: 54)]), .init(partitionIndex: 55, errorCode: 56, errorMessage: "text 57", activeProducers: [.init(producerID: 59, producerEpoch: 60, lastSequence: 61, lastTimestamp: 62, coordinatorEpoch: 63, currentTxnStartOffset: 64), .init(producerID: 65, producerEpoch: 66, lastSequence: 67, lastTimestamp: 68, coordinatorEpoch: 69, currentTxnStartOffset: 70)])])])
+}
+
+extension DescribeTransactionsRequest: SampledMessage {
+    static let sampledVersions: ClosedRange<Int16> = 0...0
+    static let sample: DescribeTransactionsRequest = .init(transactionalIDs: ["text 1", "text 1"])
+}
+
+extension DescribeTransactionsResponse: SampledMessage {
+    static let sampledVersions: ClosedRange<Int16> = 0...0
+    static let sample: DescribeTransactionsResponse = .init(throttleTimeMs: 1, transactionStates: [.init(errorCode: 3, transactionalID: "text 4", transactionState: "text 5", transactionTimeoutMs: 6, transactionStartTimeMs: 7, producerID: 8, producerEpoch: 9, topics: [.init(topic: "text 11", partitions: [12, 12]), .init(topic: "text 13", partitions: [14, 14])]), .init(errorCode: 15, transactionalID: "text 16", transactionState: "text 17", transactionTimeoutMs: 18, transactionStartTimeMs: 19, producerID: 20, producerEpoch: 21, topics: [.init(topic: "text 23", partitions: [24, 24]), .init(topic: "text 25", partitions: [26, 26])])])
+}
+
+extension ListTransactionsRequest: SampledMessage {
+    static let sampledVersions: ClosedRange<Int16> = 0...1
+    static let sample: ListTransactionsRequest = .init(stateFilters: ["text 1", "text 1"], producerIDFilters: [2, 2], durationFilter: 3)
+}
+
+extension ListTransactionsResponse: SampledMessage {
+    static let sampledVersions: ClosedRange<Int16> = 0...1
+    static let sample: ListTransactionsResponse = .init(throttleTimeMs: 1, errorCode: 2, unknownStateFilters: ["text 3", "text 3"], transactionStates: [.init(transactionalID: "text 5", producerID: 6, transactionState: "text 7"), .init(transactionalID: "text 8", producerID: 9, transactionState: "text 10")])
 }

@@ -113,7 +113,7 @@ import Testing
         var subscription: LogSubscription? = partition.onAppend { watermark in heard.withLock { $0.append(watermark) } }
         try partition.appendAndWait(batch(["a"]))
         try partition.appendAndWait(batch(["b", "c"]))
-        log.groupOffsets.flush()
+        log.coordinator.flush()
         subscription?.cancel()
         subscription = nil
         try partition.appendAndWait(batch(["d"]))

@@ -137,7 +137,7 @@ package final class KafkaConnector: SourceConnector {
         var origin: [SourceSplit: SplitOffset] = [:]
         if let embedded {
             for partition in try topic(in: embedded.log)?.partitions ?? [] {
-                origin[split(partition.index)] = SplitOffset(try LogSplitReader.origin(of: partition, options.startup))
+                origin[split(partition.index)] = SplitOffset(try LogSplitReader.origin(of: partition, options.startup, options.isolation))
             }
             return origin
         }
@@ -164,7 +164,7 @@ package final class KafkaConnector: SourceConnector {
         for split in splits {
             if let embedded {
                 guard let partition = try topic(in: embedded.log)?.partition(split.partition) else { continue }
-                found[split] = SplitOffset(partition.highWatermark)
+                found[split] = SplitOffset(partition.readableEnd(options.isolation))
             } else {
                 found[split] = SplitOffset(try watermarks(split).high)
             }
@@ -185,7 +185,7 @@ package final class KafkaConnector: SourceConnector {
             guard let partition = try topic(in: embedded.log)?.partition(split.partition) else {
                 throw SQLError(.undefinedObject, "topic \"\(split.topic)\" has no partition \(split.partition)")
             }
-            return LogSplitReader(partition, split, at: offset, pool: pool, onData: onData)
+            return LogSplitReader(partition, split, at: offset, isolation: options.isolation, pool: pool, onData: onData)
         }
         return try KafkaSplitReader(try readingClient(split), split, at: offset, pool: pool, onData: onData)
     }

@@ -15,6 +15,8 @@ struct KafkaSourceOptions: Sendable {
     /// `host:port`, more after commas.
     var bootstrapServers: String
     var startup: Startup
+    /// What of transactions is seen; `properties.isolation.level`, as of librdkafka.
+    var isolation: ReadIsolation
     /// For librdkafka, under its names.
     var properties: [(name: String, value: String)]
     var notices: [String]
@@ -29,8 +31,19 @@ struct KafkaSourceOptions: Sendable {
         bootstrapServers = try options.require(
             "properties.bootstrap.server", or: "properties.bootstrap.servers", hint: "Set it to the brokers, such as 'localhost:9092'.")
         startup = try Self.startup(&options)
+        let level = try options.take("properties.isolation.level")
+        isolation = try Self.isolation(level, options)
         (properties, notices) = try Self.properties(options.takeAll(prefix: "properties."))
+        if let level { properties.append(("isolation.level", level)) }
         try options.finish()
+    }
+
+    private static func isolation(_ level: String?, _ options: ConnectorOptions) throws(SQLError) -> ReadIsolation {
+        switch level {
+        case nil, "read_committed": return .committed
+        case "read_uncommitted": return .uncommitted
+        case let other?: throw options.invalid("properties.isolation.level", other, expected: "read_committed or read_uncommitted")
+        }
     }
 
     private static func startup(_ options: inout ConnectorOptions) throws(SQLError) -> Startup {

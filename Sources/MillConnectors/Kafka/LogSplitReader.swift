@@ -5,10 +5,12 @@ import MillLog
 
 /// Records of one partition of the broker in this process, from its log and without TCP.
 ///
-/// Sees only what is below the durable high watermark. Owned by one worker; `onData` comes from the log's threads.
+/// Sees only what is below the durable high watermark, and unless it reads uncommitted records, only what is below the last stable offset
+/// and in no aborted transaction. Owned by one worker; `onData` comes from the log's threads.
 final class LogSplitReader: SplitReader {
     private let partition: PartitionLog
     private let split: SourceSplit
+    private let isolation: ReadIsolation
     private let pool: BlockPool
     private let decoder = RecordDecoder()
     private var nextOffset: Int64
@@ -21,11 +23,15 @@ final class LogSplitReader: SplitReader {
     private static let readBytesMax = 512 << 10
 
     let isFinished = false
-    var highWatermark: SplitOffset? { SplitOffset(partition.highWatermark) }
+    var highWatermark: SplitOffset? { SplitOffset(partition.readableEnd(isolation)) }
 
-    init(_ partition: PartitionLog, _ split: SourceSplit, at offset: SplitOffset, pool: BlockPool, onData: @escaping @Sendable () -> Void) {
+    init(
+        _ partition: PartitionLog, _ split: SourceSplit, at offset: SplitOffset, isolation: ReadIsolation, pool: BlockPool,
+        onData: @escaping @Sendable () -> Void
+    ) {
         self.partition = partition
         self.split = split
+        self.isolation = isolation
         self.pool = pool
         nextOffset = offset.position
         subscription = partition.onAppend { _ in onData() }
@@ -37,18 +43,18 @@ final class LogSplitReader: SplitReader {
     }
 
     /// Where a source that begins now begins.
-    static func origin(of partition: PartitionLog, _ startup: KafkaSourceOptions.Startup) throws(SQLError) -> Int64 {
+    static func origin(of partition: PartitionLog, _ startup: KafkaSourceOptions.Startup, _ isolation: ReadIsolation) throws(SQLError) -> Int64 {
+        let end = partition.readableEnd(isolation)
         switch startup {
         case .earliest: return partition.logStartOffset
-        case .latest: return partition.highWatermark
+        case .latest: return end
         case .timestamp(let millis):
-            let end = partition.highWatermark
             do throws(LogError) { return min(try partition.offset(forTimestamp: millis)?.offset ?? end, end) } catch { throw error.sqlError }
         }
     }
 
     func poll(maxRecords: Int, maxBytes: Int) throws(SQLError) -> RawChunk? {
-        guard nextOffset < partition.highWatermark else {
+        guard nextOffset < partition.readableEnd(isolation) else {
             // A partition that stopped must say so, and one that was made anew has less than we have read.
             if let failure = partition.failure { throw failure.sqlError }
             guard nextOffset <= partition.highWatermark else { throw outOfRange }
@@ -56,7 +62,7 @@ final class LogSplitReader: SplitReader {
         }
         let slice: LogSlice
         let wanted = min(max(Self.readBytesMin, min(maxRecords, maxBytes / recordBytes) * recordBytes), Self.readBytesMax)
-        do throws(LogError) { slice = try partition.read(from: nextOffset, maxBytes: min(wanted, maxBytes)) } catch {
+        do throws(LogError) { slice = try partition.read(from: nextOffset, maxBytes: min(wanted, maxBytes), isolation: isolation) } catch {
             if case .offsetOutOfRange = error { throw outOfRange }
             throw error.sqlError
         }
@@ -87,10 +93,11 @@ final class LogSplitReader: SplitReader {
         lengths.reserveCapacity(room)
         positions.reserveCapacity(room)
         times.reserveCapacity(room)
-        var next = nextOffset
+        // Compaction may have taken everything up to here.
+        var next = slice.isEmpty ? slice.nextOffset : nextOffset
         var batches = slice.batches
         while starts.count < maxRecords, let batch = try batches.next() {
-            if !batch.isControl {
+            if !batch.isControl, !slice.isAborted(batch) {
                 var cursor = try decoder.records(of: batch)
                 while starts.count < maxRecords, let record = try cursor.next() {
                     guard record.offset >= nextOffset else { continue }

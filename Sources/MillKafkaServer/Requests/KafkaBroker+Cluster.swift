@@ -77,10 +77,11 @@ extension KafkaBroker {
             version))
     }
 
-    /// We are everybody's coordinator, for groups; there are no transactions.
+    /// We are everybody's coordinator, for groups and for transactions.
     func findCoordinator(_ request: FindCoordinatorRequest, _ version: Int16, _ client: Client, _ reply: Reply) {
-        let error = request.keyType == 0 ? KafkaErrorCode.none : .invalidRequest
-        let message = request.keyType == 0 ? nil : "transactions are not supported"
+        let isKnown = (0...1).contains(request.keyType)
+        let error = isKnown ? KafkaErrorCode.none : .invalidRequest
+        let message = isKnown ? nil : "only groups and transactions have coordinators"
         let keys = version >= 4 ? request.coordinatorKeys : []
         reply(response(
             FindCoordinatorResponse(
@@ -91,5 +92,24 @@ extension KafkaBroker {
                         errorMessage: message)
                 }),
             version))
+    }
+
+    /// Partitions have one place to be.
+    func listReassignments(_ request: ListPartitionReassignmentsRequest, _ version: Int16, _ reply: Reply) {
+        reply(response(ListPartitionReassignmentsResponse(errorMessage: nil), version))
+    }
+
+    // MARK: Names and passwords
+
+    private static let saslMechanisms = ["PLAIN"]
+
+    /// Clients that are set up with a name and a password get in, as all others do: nobody is asked for one here.
+    func saslHandshake(_ request: SaslHandshakeRequest, _ version: Int16, _ reply: Reply) {
+        let error = Self.saslMechanisms.contains(request.mechanism) ? KafkaErrorCode.none : .unsupportedSASLMechanism
+        reply(response(SaslHandshakeResponse(errorCode: error.rawValue, mechanisms: Self.saslMechanisms), version))
+    }
+
+    func saslAuthenticate(_ request: SaslAuthenticateRequest, _ version: Int16, _ reply: Reply) {
+        reply(response(SaslAuthenticateResponse(errorMessage: nil), version))
     }
 }

@@ -69,17 +69,14 @@ extension KafkaBroker {
             : groups.commitFault(
                 group: request.groupID, memberID: request.memberID, instanceID: request.groupInstanceID, generation: request.generationIDOrMemberEpoch)
         let nowMillis = log.environment.clock.nowMicros / 1000
-        var offsets: [(GroupOffsets.Place, GroupOffsets.Committed)] = []
+        var offsets: [(PartitionPlace, GroupOffsets.Committed)] = []
         let topics = request.topics.map { topic in
             OffsetCommitResponse.OffsetCommitResponseTopic(name: topic.name, partitions: topic.partitions.map { part in
-                var error = fault ?? .none
-                if error == .none, log.topic(named: topic.name)?.partition(part.partitionIndex) == nil { error = .unknownTopicOrPartition }
-                if error == .none, (part.committedMetadata ?? "").utf8.count > Self.metadataBytesMax { error = .offsetMetadataTooLarge }
-                if error == .none {
-                    let committed = GroupOffsets.Committed(
-                        offset: part.committedOffset, leaderEpoch: part.committedLeaderEpoch, metadata: part.committedMetadata ?? "", committedMillis: nowMillis)
-                    offsets.append((.init(topic: topic.name, partition: part.partitionIndex), committed))
-                }
+                let place = PartitionPlace(topic: topic.name, partition: part.partitionIndex)
+                let committed = GroupOffsets.Committed(
+                    offset: part.committedOffset, leaderEpoch: part.committedLeaderEpoch, metadata: part.committedMetadata ?? "", committedMillis: nowMillis)
+                let error = fault ?? commitFault(place, committed)
+                if error == .none { offsets.append((place, committed)) }
                 return .init(partitionIndex: part.partitionIndex, errorCode: error.rawValue)
             })
         }
@@ -98,12 +95,24 @@ extension KafkaBroker {
         }
     }
 
+    /// What is wrong with a position, whoever commits it.
+    func commitFault(_ place: PartitionPlace, _ committed: GroupOffsets.Committed) -> KafkaErrorCode {
+        if log.topic(named: place.topic)?.partition(place.partition) == nil { return .unknownTopicOrPartition }
+        return committed.metadata.utf8.count > Self.metadataBytesMax ? .offsetMetadataTooLarge : .none
+    }
+
     func offsetFetch(_ request: OffsetFetchRequest, _ version: Int16, _ reply: Reply) {
         typealias Answer = OffsetFetchResponse
+        func error(_ group: String, _ topic: String, _ index: Int32) -> Int16 {
+            let isPending = request.requireStable && log.groupOffsets.hasPendingCommit(group: group, .init(topic: topic, partition: index))
+            return (isPending ? KafkaErrorCode.unstableOffsetCommit : .none).rawValue
+        }
         guard version >= 8 else {
             let topics = committed(request.groupID, request.topics?.map { ($0.name, $0.partitionIndexes) }).map { name, partitions in
                 Answer.OffsetFetchResponseTopic(name: name, partitions: partitions.map { index, found in
-                    .init(partitionIndex: index, committedOffset: found?.offset ?? -1, committedLeaderEpoch: found?.leaderEpoch ?? -1, metadata: found?.metadata ?? "")
+                    .init(
+                        partitionIndex: index, committedOffset: found?.offset ?? -1, committedLeaderEpoch: found?.leaderEpoch ?? -1,
+                        metadata: found?.metadata ?? "", errorCode: error(request.groupID, name, index))
                 })
             }
             return reply(response(Answer(topics: topics), version))
@@ -113,7 +122,9 @@ extension KafkaBroker {
                 groupID: group.groupID,
                 topics: committed(group.groupID, group.topics?.map { ($0.name, $0.partitionIndexes) }).map { name, partitions in
                     .init(name: name, partitions: partitions.map { index, found in
-                        .init(partitionIndex: index, committedOffset: found?.offset ?? -1, committedLeaderEpoch: found?.leaderEpoch ?? -1, metadata: found?.metadata ?? "")
+                        .init(
+                            partitionIndex: index, committedOffset: found?.offset ?? -1, committedLeaderEpoch: found?.leaderEpoch ?? -1,
+                            metadata: found?.metadata ?? "", errorCode: error(group.groupID, name, index))
                     })
                 })
         }

@@ -10,18 +10,31 @@ extension KafkaBroker {
     /// Offsets by name or time. Look-ups by time read from disk, so such requests leave the event loop.
     func listOffsets(_ request: ListOffsetsRequest, _ version: Int16, _ reply: @escaping Reply) {
         let needsReading = request.topics.contains { $0.partitions.contains { $0.timestamp != Self.latest && $0.timestamp != Self.earliest } }
+        let isolation = ReadIsolation(level: request.isolationLevel)
         let work: @Sendable () -> Void = { [self] in
             let topics = request.topics.map { topic in
                 ListOffsetsResponse.ListOffsetsTopicResponse(
-                    name: topic.name, partitions: topic.partitions.map { listOffset($0, log.topic(named: topic.name)?.partition($0.partitionIndex)) })
+                    name: topic.name, partitions: topic.partitions.map { part in
+                        let found = listOffset(part, log.topic(named: topic.name)?.partition(part.partitionIndex), isolation)
+                        return version == 0 ? Self.oldStyle(found) : found
+                    })
             }
             reply(response(ListOffsetsResponse(topics: topics), version))
         }
         if needsReading { blocking(work) } else { work() }
     }
 
+    /// Version 0 has a list of offsets and no times.
+    private static func oldStyle(
+        _ found: ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse
+    ) -> ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse {
+        var answer = found
+        answer.oldStyleOffsets = found.offset >= 0 ? [found.offset] : []
+        return answer
+    }
+
     private func listOffset(
-        _ request: ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition, _ partition: PartitionLog?
+        _ request: ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition, _ partition: PartitionLog?, _ isolation: ReadIsolation
     ) -> ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse {
         typealias Answer = ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse
         func answer(_ offset: Int64, _ timestamp: Int64 = -1, _ error: KafkaErrorCode = .none) -> Answer {
@@ -30,7 +43,7 @@ extension KafkaBroker {
         guard let partition else { return answer(-1, -1, .unknownTopicOrPartition) }
         do throws(LogError) {
             switch request.timestamp {
-            case Self.latest: return answer(partition.highWatermark)
+            case Self.latest: return answer(partition.readableEnd(isolation))
             case Self.earliest: return answer(partition.logStartOffset)
             case Self.largestTimestamp:
                 let found = try partition.offsetOfMaxTimestamp()
@@ -57,16 +70,5 @@ extension KafkaBroker {
             })
         }
         reply(response(OffsetForLeaderEpochResponse(topics: topics), version))
-    }
-
-    /// A new producer's id: random in 62 bits, which needs no record of what was given out.
-    func initProducerID(_ request: InitProducerIDRequest, _ version: Int16, _ reply: Reply) {
-        guard request.transactionalID == nil else {
-            return reply(response(InitProducerIDResponse(errorCode: KafkaErrorCode.invalidRequest.rawValue, producerID: -1, producerEpoch: -1), version))
-        }
-        if request.producerID >= 0, request.producerEpoch >= 0, request.producerEpoch < Int16.max - 1 {
-            return reply(response(InitProducerIDResponse(producerID: request.producerID, producerEpoch: request.producerEpoch + 1), version))
-        }
-        reply(response(InitProducerIDResponse(producerID: Int64(log.environment.random.next() >> 2), producerEpoch: 0), version))
     }
 }

@@ -21,22 +21,32 @@ extension KafkaBroker {
         for (topic, partition) in places {
             let data = request.topicData[topic]
             let part = data.partitionData[partition]
-            append(data.name, part.index, part.records, request) { result in gather.complete(topic, partition, result) }
+            append(data.name, part.index, part.records, request, version) { result in gather.complete(topic, partition, result) }
         }
     }
 
     private func append(
-        _ topicName: String, _ index: Int32, _ records: WireBytes?, _ request: ProduceRequest,
+        _ topicName: String, _ index: Int32, _ records: WireBytes?, _ request: ProduceRequest, _ version: Int16,
         _ done: @escaping @Sendable (Result<PartitionLog.Appended, ProduceFault>) -> Void
     ) {
-        guard (-1...1).contains(request.acks) else { return done(.failure(ProduceFault(code: KafkaErrorCode(rawValue: 21), message: "acks is none of -1, 0 and 1"))) }
-        guard request.transactionalID == nil else { return done(.failure(ProduceFault(code: .invalidRequest, message: "transactions are not supported"))) }
+        guard (-1...1).contains(request.acks) else { return done(.failure(ProduceFault(code: .invalidRequiredAcks, message: "acks is none of -1, 0 and 1"))) }
         guard let topic = topicOrNew(topicName), let partition = topic.partition(index) else {
             return done(.failure(ProduceFault(code: .unknownTopicOrPartition, message: nil)))
         }
         guard let records, records.count > 0 else { return done(.failure(ProduceFault(code: .invalidRecord, message: "no records"))) }
-        partition.append(records) { result in
-            done(result.mapError { ProduceFault(code: KafkaErrorCode($0), message: $0.sqlError.message) })
+        let batches: WireBytes
+        do throws(LogError) { batches = try recordBatches(records, version) } catch { return done(.failure(ProduceFault(error))) }
+        partition.append(batches) { result in done(result.mapError(ProduceFault.init)) }
+    }
+
+    /// What is appended: the records as they came, or the message sets of versions before 3 as one batch.
+    private func recordBatches(_ records: WireBytes, _ version: Int16) throws(LogError) -> WireBytes {
+        guard version < 3, MessageSet.isFormat(of: records) else { return records }
+        let limit = log.options.decompressedBytesMax
+        do throws(RecordError) {
+            return try decoders.with(limit: limit) { decoder throws(RecordError) in try MessageSet.batch(from: records, decoder, bytesMax: limit) }
+        } catch {
+            throw .invalidBatch(error)
         }
     }
 
@@ -53,6 +63,13 @@ extension KafkaBroker {
 struct ProduceFault: Error {
     var code: KafkaErrorCode
     var message: String?
+
+    init(code: KafkaErrorCode, message: String?) {
+        self.code = code
+        self.message = message
+    }
+
+    init(_ error: LogError) { self.init(code: KafkaErrorCode(error), message: error.sqlError.message) }
 }
 
 /// Collects a produce request's results, which come from several flushes.

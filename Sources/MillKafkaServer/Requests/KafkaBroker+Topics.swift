@@ -29,17 +29,29 @@ extension KafkaBroker {
         }
         let count = !wanted.assignments.isEmpty ? wanted.assignments.count : wanted.numPartitions == -1 ? options.defaultPartitions : Int(wanted.numPartitions)
         do throws(LogError) {
+            let config = try topicConfig(wanted)
             if validateOnly {
                 guard Topic.isLegalName(wanted.name) else { throw .invalidTopicName(wanted.name) }
                 guard count >= 1 else { throw .invalidPartitionCount(count) }
                 if log.topic(named: wanted.name) != nil { throw .topicExists(wanted.name) }
-                return .init(name: wanted.name, errorMessage: nil, numPartitions: Int32(clamping: count), replicationFactor: 1)
+                return .init(name: wanted.name, errorMessage: nil, numPartitions: Int32(clamping: count), replicationFactor: 1, configs: configs(config))
             }
-            let topic = try log.createTopic(name: wanted.name, partitions: count)
-            return .init(name: topic.name, topicID: topic.id, errorMessage: nil, numPartitions: Int32(clamping: count), replicationFactor: 1)
+            let topic = try log.createTopic(name: wanted.name, partitions: count, config: config)
+            return .init(name: topic.name, topicID: topic.id, errorMessage: nil, numPartitions: Int32(clamping: count), replicationFactor: 1, configs: configs(config))
         } catch {
             return refused(wanted.name, KafkaErrorCode(error), error.sqlError.message)
         }
+    }
+
+    private func topicConfig(_ wanted: CreateTopicsRequest.CreatableTopic) throws(LogError) -> TopicConfig {
+        var config = TopicConfig()
+        for setting in wanted.configs { try config.set(setting.name, to: setting.value) }
+        noteWithoutEffect(config, topic: wanted.name)
+        return config
+    }
+
+    private func configs(_ config: TopicConfig) -> [CreateTopicsResponse.CreatableTopicResult.CreatableTopicConfigs] {
+        settings(config).map { .init(name: $0.name, value: $0.value, configSource: $0.isSet ? Self.topicSource : Self.defaultSource) }
     }
 
     func deleteTopics(_ request: DeleteTopicsRequest, _ version: Int16, _ reply: @escaping Reply) {
@@ -80,48 +92,23 @@ extension KafkaBroker {
         }
     }
 
-    // MARK: Configuration, read only
-
-    private static let topicResource: Int8 = 2
-    private static let brokerResource: Int8 = 4
-    private static let defaultSource: Int8 = 5
-
-    func describeConfigs(_ request: DescribeConfigsRequest, _ version: Int16, _ reply: Reply) {
-        let results = request.resources.map { resource -> DescribeConfigsResponse.DescribeConfigsResult in
-            func refused(_ error: KafkaErrorCode, _ message: String) -> DescribeConfigsResponse.DescribeConfigsResult {
-                .init(errorCode: error.rawValue, errorMessage: message, resourceType: resource.resourceType, resourceName: resource.resourceName)
-            }
-            let values: [(String, String)]
-            switch resource.resourceType {
-            case Self.topicResource:
-                guard log.topic(named: resource.resourceName) != nil else { return refused(.unknownTopicOrPartition, "there is no such topic") }
-                values = topicSettings
-            case Self.brokerResource: values = brokerSettings
-            default: return refused(.invalidRequest, "only topics and brokers have settings")
-            }
-            let wanted = resource.configurationKeys.map(Set.init)
-            return .init(
-                errorMessage: nil, resourceType: resource.resourceType, resourceName: resource.resourceName,
-                configs: values.filter { wanted?.contains($0.0) ?? true }.map {
-                    .init(name: $0.0, value: $0.1, readOnly: true, configSource: Self.defaultSource, documentation: nil)
+    func deleteRecords(_ request: DeleteRecordsRequest, _ version: Int16, _ reply: @escaping Reply) {
+        blocking { [self] in
+            let topics = request.topics.map { topic in
+                DeleteRecordsResponse.DeleteRecordsTopicResult(name: topic.name, partitions: topic.partitions.map { part in
+                    guard let partition = log.topic(named: topic.name)?.partition(part.partitionIndex) else {
+                        return .init(partitionIndex: part.partitionIndex, lowWatermark: -1, errorCode: KafkaErrorCode.unknownTopicOrPartition.rawValue)
+                    }
+                    do throws(LogError) {
+                        // -1 is all there is.
+                        let low = try partition.deleteRecords(before: part.offset == -1 ? partition.highWatermark : part.offset)
+                        return .init(partitionIndex: part.partitionIndex, lowWatermark: low)
+                    } catch {
+                        return .init(partitionIndex: part.partitionIndex, lowWatermark: -1, errorCode: KafkaErrorCode(error).rawValue)
+                    }
                 })
+            }
+            reply(response(DeleteRecordsResponse(topics: topics), version))
         }
-        reply(response(DescribeConfigsResponse(results: results), version))
-    }
-
-    private var topicSettings: [(String, String)] {
-        [
-            ("cleanup.policy", "delete"), ("compression.type", "producer"), ("max.message.bytes", String(log.options.batchBytesMax)),
-            ("message.timestamp.type", "CreateTime"), ("min.insync.replicas", "1"), ("retention.bytes", "-1"), ("retention.ms", "-1"),
-            ("segment.bytes", String(log.options.segmentBytesMax)),
-        ]
-    }
-
-    private var brokerSettings: [(String, String)] {
-        [
-            ("auto.create.topics.enable", String(options.autoCreatesTopics)), ("broker.id", String(options.nodeID)), ("default.replication.factor", "1"),
-            ("log.retention.bytes", "-1"), ("log.retention.ms", "-1"), ("log.segment.bytes", String(log.options.segmentBytesMax)),
-            ("message.max.bytes", String(log.options.batchBytesMax)), ("num.partitions", String(options.defaultPartitions)),
-        ]
     }
 }

@@ -15,15 +15,28 @@ package enum KafkaAPI: Int16, Sendable, CaseIterable {
     case syncGroup = 14
     case describeGroups = 15
     case listGroups = 16
+    case saslHandshake = 17
     case apiVersions = 18
     case createTopics = 19
     case deleteTopics = 20
+    case deleteRecords = 21
     case initProducerID = 22
     case offsetForLeaderEpoch = 23
+    case addPartitionsToTxn = 24
+    case addOffsetsToTxn = 25
+    case endTxn = 26
+    case txnOffsetCommit = 28
     case describeConfigs = 32
+    case alterConfigs = 33
+    case saslAuthenticate = 36
     case createPartitions = 37
     case deleteGroups = 42
+    case incrementalAlterConfigs = 44
+    case listPartitionReassignments = 46
     case describeCluster = 60
+    case describeProducers = 61
+    case describeTransactions = 65
+    case listTransactions = 66
 
     /// The versions that the codecs read and write.
     package var versions: ClosedRange<Int16> {
@@ -41,15 +54,28 @@ package enum KafkaAPI: Int16, Sendable, CaseIterable {
         case .syncGroup: SyncGroupRequest.versions
         case .describeGroups: DescribeGroupsRequest.versions
         case .listGroups: ListGroupsRequest.versions
+        case .saslHandshake: SaslHandshakeRequest.versions
         case .apiVersions: ApiVersionsRequest.versions
         case .createTopics: CreateTopicsRequest.versions
         case .deleteTopics: DeleteTopicsRequest.versions
+        case .deleteRecords: DeleteRecordsRequest.versions
         case .initProducerID: InitProducerIDRequest.versions
         case .offsetForLeaderEpoch: OffsetForLeaderEpochRequest.versions
+        case .addPartitionsToTxn: AddPartitionsToTxnRequest.versions
+        case .addOffsetsToTxn: AddOffsetsToTxnRequest.versions
+        case .endTxn: EndTxnRequest.versions
+        case .txnOffsetCommit: TxnOffsetCommitRequest.versions
         case .describeConfigs: DescribeConfigsRequest.versions
+        case .alterConfigs: AlterConfigsRequest.versions
+        case .saslAuthenticate: SaslAuthenticateRequest.versions
         case .createPartitions: CreatePartitionsRequest.versions
         case .deleteGroups: DeleteGroupsRequest.versions
+        case .incrementalAlterConfigs: IncrementalAlterConfigsRequest.versions
+        case .listPartitionReassignments: ListPartitionReassignmentsRequest.versions
         case .describeCluster: DescribeClusterRequest.versions
+        case .describeProducers: DescribeProducersRequest.versions
+        case .describeTransactions: DescribeTransactionsRequest.versions
+        case .listTransactions: ListTransactionsRequest.versions
         }
     }
 
@@ -69,15 +95,28 @@ package enum KafkaAPI: Int16, Sendable, CaseIterable {
         case .syncGroup: SyncGroupRequest.flexibleSince
         case .describeGroups: DescribeGroupsRequest.flexibleSince
         case .listGroups: ListGroupsRequest.flexibleSince
+        case .saslHandshake: SaslHandshakeRequest.flexibleSince
         case .apiVersions: ApiVersionsRequest.flexibleSince
         case .createTopics: CreateTopicsRequest.flexibleSince
         case .deleteTopics: DeleteTopicsRequest.flexibleSince
+        case .deleteRecords: DeleteRecordsRequest.flexibleSince
         case .initProducerID: InitProducerIDRequest.flexibleSince
         case .offsetForLeaderEpoch: OffsetForLeaderEpochRequest.flexibleSince
+        case .addPartitionsToTxn: AddPartitionsToTxnRequest.flexibleSince
+        case .addOffsetsToTxn: AddOffsetsToTxnRequest.flexibleSince
+        case .endTxn: EndTxnRequest.flexibleSince
+        case .txnOffsetCommit: TxnOffsetCommitRequest.flexibleSince
         case .describeConfigs: DescribeConfigsRequest.flexibleSince
+        case .alterConfigs: AlterConfigsRequest.flexibleSince
+        case .saslAuthenticate: SaslAuthenticateRequest.flexibleSince
         case .createPartitions: CreatePartitionsRequest.flexibleSince
         case .deleteGroups: DeleteGroupsRequest.flexibleSince
+        case .incrementalAlterConfigs: IncrementalAlterConfigsRequest.flexibleSince
+        case .listPartitionReassignments: ListPartitionReassignmentsRequest.flexibleSince
         case .describeCluster: DescribeClusterRequest.flexibleSince
+        case .describeProducers: DescribeProducersRequest.flexibleSince
+        case .describeTransactions: DescribeTransactionsRequest.flexibleSince
+        case .listTransactions: ListTransactionsRequest.flexibleSince
         }
     }
 }

@@ -9,7 +9,8 @@
 ///         12     4  partition leader epoch          the log's, written on append
 ///         16     1  magic = 2
 ///         17     4  CRC-32C of everything from 21 on
-///         21     2  attributes                      bits 0-2 codec, 3 log append time, 4 transactional, 5 control
+///         21     2  attributes                      bits 0-2 codec, 3 log append time, 4 transactional, 5 control,
+///                                                  6 base timestamp is a delete horizon
 ///         23     4  last offset delta
 ///         27     8  base timestamp, milliseconds
 ///         35     8  max timestamp, milliseconds
@@ -65,6 +66,19 @@ package struct RecordBatch: Sendable {
     package var isTransactional: Bool { attributes & 0x10 != 0 }
     /// A transaction's marker, which is never given to applications.
     package var isControl: Bool { attributes & 0x20 != 0 }
+    /// When compaction may take the tombstones of the batch away; nil until it has met them once.
+    package var deleteHorizonMillis: Int64? { attributes & 0x40 != 0 ? baseTimestamp : nil }
+    /// Of a control batch that is not compressed: whether it is a transaction's end, and which; nil for any other.
+    package var marker: TransactionMarker? {
+        guard isControl, attributes & 0x07 == 0 else { return nil }
+        var cursor = RecordCursor(batch: self, records: payload.unsafeBytes)
+        guard let record = try? cursor.next(), let key = record.key, key.count >= 4 else { return nil }  // other control records have other keys
+        return switch Int16(bigEndian: key.loadUnaligned(fromByteOffset: 2, as: Int16.self)) {
+        case 0: .abort
+        case 1: .commit
+        default: nil
+        }
+    }
 
     /// The records as they were sent, perhaps compressed.
     package var payload: WireBytes { bytes.slice(offset: Self.headerBytes, count: bytes.count - Self.headerBytes) }
@@ -86,12 +100,15 @@ package struct RecordBatch: Sendable {
         guard found == crc else { throw .checksumMismatch(expected: crc, found: found) }
     }
 
-    /// Checks what can be seen without reading records: counts and deltas that agree.
+    /// Checks what can be seen without reading records: counts and deltas that agree. A producer's batch is whole and no control batch;
+    /// a stored one may have lost records to compaction.
     /// - Throws: `invalidHeader`.
-    package func validateHeader() throws(RecordError) {
+    package func validateHeader(isStored: Bool = false) throws(RecordError) {
         let count = recordCount
-        guard count > 0, lastOffsetDelta == count - 1, baseOffset >= 0, baseOffset < Int64.max - Int64(Int32.max) else { throw .invalidHeader }
-        if hasProducer, producerEpoch < 0 || baseSequence < 0 { throw .invalidHeader }
+        guard count > 0, lastOffsetDelta >= count - 1, baseOffset >= 0, baseOffset < Int64.max - Int64(Int32.max) else { throw .invalidHeader }
+        guard isStored || lastOffsetDelta == count - 1 && !isControl && attributes & 0x40 == 0 else { throw .invalidHeader }
+        if hasProducer, producerEpoch < 0 || (baseSequence < 0 && !isControl) { throw .invalidHeader }
+        if isTransactional, !hasProducer { throw .invalidHeader }
     }
 
     /// Writes the log's own fields, which the checksum does not cover.
@@ -100,6 +117,12 @@ package struct RecordBatch: Sendable {
         memory.storeBytes(of: baseOffset.bigEndian, toByteOffset: 0, as: Int64.self)
         memory.storeBytes(of: leaderEpoch.bigEndian, toByteOffset: 12, as: Int32.self)
     }
+}
+
+/// How a transaction ended in a partition.
+package enum TransactionMarker: Sendable, Hashable {
+    case abort
+    case commit
 }
 
 extension WireBytes {

@@ -3,7 +3,7 @@ import CSnappy
 import CZlib
 import CZstd
 
-/// Makes one record batch: for what the engine itself appends to the log, and for tests.
+/// Makes one record batch: for what the engine itself appends to the log, for what compaction leaves of a batch, and for tests.
 ///
 /// Offsets count from 0 until the log assigns them. A builder is used for one batch.
 package struct RecordBatchBuilder {
@@ -11,12 +11,24 @@ package struct RecordBatchBuilder {
     package private(set) var recordCount: Int32 = 0
     private var baseTimestamp: Int64 = 0
     private var maxTimestamp: Int64 = -1
+    private var usesLogAppendTime = false
 
     package var producerID: Int64 = -1
     package var producerEpoch: Int16 = -1
     package var baseSequence: Int32 = -1
+    package var isTransactional = false
+    /// See `RecordBatch.deleteHorizonMillis`; set before the first record.
+    package var deleteHorizonMillis: Int64?
 
     package init() {}
+
+    /// A builder for what is left of `batch`, whose header it takes over.
+    package init(remnantOf batch: RecordBatch, deleteHorizonMillis: Int64?) {
+        (producerID, producerEpoch, baseSequence) = (batch.producerID, batch.producerEpoch, batch.baseSequence)
+        isTransactional = batch.isTransactional
+        usesLogAppendTime = batch.usesLogAppendTime
+        self.deleteHorizonMillis = deleteHorizonMillis
+    }
 
     /// Uncompressed bytes so far, header left out.
     package var byteCount: Int { records.count }
@@ -25,14 +37,7 @@ package struct RecordBatchBuilder {
     package mutating func append(
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, timestamp: Int64, headers: [(key: String, value: [UInt8]?)] = []
     ) {
-        if recordCount == 0 { baseTimestamp = timestamp }
-        maxTimestamp = max(maxTimestamp, timestamp)
-        var body: [UInt8] = [0]
-        body.reserveCapacity(32 + (key?.count ?? 0) + (value?.count ?? 0))
-        Varint.append(timestamp &- baseTimestamp, to: &body)
-        Varint.append(Int64(recordCount), to: &body)
-        Self.append(key, to: &body)
-        Self.append(value, to: &body)
+        var body = begin(key, value, timestamp, offsetDelta: Int64(recordCount))
         Varint.append(Int64(headers.count), to: &body)
         for header in headers {
             var name = header.key
@@ -43,6 +48,31 @@ package struct RecordBatchBuilder {
                 Self.append(nil, to: &body)
             }
         }
+        end(body)
+    }
+
+    /// Adds a record of another batch, headers and all, at its distance from that batch's base offset.
+    package mutating func append(_ record: Record, offsetDelta: Int64) {
+        var body = begin(record.key, record.value, record.timestamp, offsetDelta: offsetDelta)
+        Varint.append(Int64(record.headerCount), to: &body)
+        body.append(contentsOf: record.headerBytes)
+        end(body)
+    }
+
+    /// A record up to its headers.
+    private mutating func begin(_ key: UnsafeRawBufferPointer?, _ value: UnsafeRawBufferPointer?, _ timestamp: Int64, offsetDelta: Int64) -> [UInt8] {
+        if recordCount == 0 { baseTimestamp = deleteHorizonMillis ?? timestamp }
+        maxTimestamp = max(maxTimestamp, timestamp)
+        var body: [UInt8] = [0]
+        body.reserveCapacity(32 + (key?.count ?? 0) + (value?.count ?? 0))
+        Varint.append(timestamp &- baseTimestamp, to: &body)
+        Varint.append(offsetDelta, to: &body)
+        Self.append(key, to: &body)
+        Self.append(value, to: &body)
+        return body
+    }
+
+    private mutating func end(_ body: [UInt8]) {
         Varint.append(Int64(body.count), to: &records)
         records.append(contentsOf: body)
         recordCount += 1
@@ -62,13 +92,27 @@ package struct RecordBatchBuilder {
         target.append(contentsOf: bytes)
     }
 
-    /// The batch's bytes; at least one record must have been appended.
-    package func finish(compression: Compression = .none) throws(RecordError) -> WireBytes {
+    /// The batch's bytes; at least one record must have been appended. `lastOffsetDelta` is for a batch that lost records at its end.
+    package func finish(compression: Compression = .none, lastOffsetDelta: Int32? = nil) throws(RecordError) -> WireBytes {
         precondition(recordCount > 0, "a batch has at least one record")
         let payload = compression == .none ? records : try Self.compress(records, compression)
+        let bits = (isTransactional ? 0x10 : 0) | (usesLogAppendTime ? 0x08 : 0) | (deleteHorizonMillis == nil ? 0 : 0x40)
+        return assemble(Int16(compression.rawValue | bits), lastOffsetDelta ?? recordCount - 1, payload)
+    }
+
+    /// The marker that ends a producer's transaction in a partition: a control batch of one record.
+    package static func marker(producerID: Int64, producerEpoch: Int16, isCommit: Bool, timestamp: Int64) -> WireBytes {
+        var builder = RecordBatchBuilder()
+        (builder.producerID, builder.producerEpoch) = (producerID, producerEpoch)
+        // Version 0 of both, then what ended and the coordinator's epoch.
+        builder.append(key: [0, 0, 0, isCommit ? 1 : 0], value: [0, 0, 0, 0, 0, 0], timestamp: timestamp)
+        return builder.assemble(0x30, 0, builder.records)
+    }
+
+    private func assemble(_ attributes: Int16, _ lastOffsetDelta: Int32, _ payload: [UInt8]) -> WireBytes {
         var writer = WireWriter()
-        writer.int16(Int16(compression.rawValue))
-        writer.int32(recordCount - 1)
+        writer.int16(attributes)
+        writer.int32(lastOffsetDelta)
         writer.int64(baseTimestamp)
         writer.int64(maxTimestamp)
         writer.int64(producerID)

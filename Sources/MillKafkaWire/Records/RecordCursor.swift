@@ -8,7 +8,8 @@ package struct Record {
     package var key: UnsafeRawBufferPointer?
     package var value: UnsafeRawBufferPointer?
     package var headerCount: Int
-    fileprivate var headerBytes: UnsafeRawBufferPointer
+    /// All headers as they were sent.
+    var headerBytes: UnsafeRawBufferPointer
 }
 
 /// Walks a batch's records without allocating. Every length is checked against the batch, so hostile bytes end in an

@@ -43,8 +43,14 @@ package final class RecordDecoder {
     /// - Throws: what is wrong with the compressed block. The checksum is the log's matter and not checked here.
     package func records(of batch: RecordBatch) throws(RecordError) -> RecordCursor {
         let compression = try batch.compression()
-        let payload = batch.payload.unsafeBytes
-        guard compression != .none else { return RecordCursor(batch: batch, records: payload) }
+        return RecordCursor(batch: batch, records: try expand(batch.payload.unsafeBytes, compression))
+    }
+
+    /// What `payload` holds, decompressed into scratch memory; valid until the next call. `repairsLZ4Header` is for messages of format 0.
+    func expand(
+        _ payload: UnsafeRawBufferPointer, _ compression: Compression, repairsLZ4Header: Bool = false
+    ) throws(RecordError) -> UnsafeRawBufferPointer {
+        guard compression != .none else { return payload }
         scratchCount = 0
         if scratchCapacity > Self.scratchBytesKept {
             free(scratch)
@@ -55,11 +61,11 @@ package final class RecordDecoder {
         case .none: break
         case .gzip: try inflateGzip(payload)
         case .snappy: try decompressSnappy(payload)
-        case .lz4: try decompressLZ4(payload)
+        case .lz4: try decompressLZ4(payload, repairsLZ4Header)
         case .zstd: try decompressZstd(payload)
         }
         memset(scratch + scratchCount, 0, WireBuffer.slackBytes)
-        return RecordCursor(batch: batch, records: UnsafeRawBufferPointer(start: scratch, count: scratchCount))
+        return UnsafeRawBufferPointer(start: scratch, count: scratchCount)
     }
 
     private static func allocate(_ capacity: Int) -> UnsafeMutableRawPointer {
@@ -121,6 +127,15 @@ package final class RecordDecoder {
         }
     }
 
+    private func decompressLZ4(_ source: UnsafeRawBufferPointer, _ repairsHeader: Bool) throws(RecordError) {
+        guard repairsHeader else { return try decompressLZ4(source) }
+        let repaired = LZ4Header.repaired(source)
+        let result: Result<Void, RecordError> = repaired.withUnsafeBytes { bytes in
+            do throws(RecordError) { return .success(try decompressLZ4(bytes)) } catch { return .failure(error) }
+        }
+        try result.get()
+    }
+
     private func decompressLZ4(_ source: UnsafeRawBufferPointer) throws(RecordError) {
         if lz4Context == nil { _ = LZ4F_createDecompressionContext(&lz4Context, UInt32(LZ4F_VERSION)) }
         guard let context = lz4Context, var from = source.baseAddress else { throw .decompressionFailed(.lz4) }
@@ -166,7 +181,7 @@ package final class RecordDecoder {
 
 extension RecordDecoder {
     /// Checks everything a broker promises its readers: checksum, header, and every record's bounds and offset delta.
-    package func validate(_ batch: RecordBatch) throws(RecordError) {
+    package func validate(_ batch: RecordBatch, needsKeys: Bool = false) throws(RecordError) {
         try batch.validateChecksum()
         try batch.validateHeader()
         var cursor = try records(of: batch)
@@ -176,6 +191,7 @@ extension RecordDecoder {
             guard record.offset == base &+ Int64(index), record.headerCount == 0 || record.forEachHeader({ _, _ in }) else {
                 throw .invalidRecord(index: index)
             }
+            guard record.key != nil || !needsKeys else { throw .missingKey(index: index) }
             index += 1
         }
     }

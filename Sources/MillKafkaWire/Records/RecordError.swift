@@ -4,13 +4,15 @@ package import MillBase
 package enum RecordError: Error, Hashable, Sendable, SQLErrorConvertible {
     /// Fewer bytes than the header or its length says.
     case truncated(needed: Int, available: Int)
-    /// A format other than 2; 0 and 1 are the message sets of old clients.
+    /// A format other than 2 in a batch, or than 0 and 1 in a message set.
     case unsupportedMagic(Int8)
     case checksumMismatch(expected: UInt32, found: UInt32)
     /// A header field that contradicts another: lengths, counts, offset deltas.
     case invalidHeader
     /// The record with this index is malformed.
     case invalidRecord(index: Int)
+    /// The record with this index has no key, where compaction goes by keys.
+    case missingKey(index: Int)
     case unknownCompression(Int)
     case decompressionFailed(Compression)
     /// More than the limit came out of a compressed batch.
@@ -25,6 +27,7 @@ package enum RecordError: Error, Hashable, Sendable, SQLErrorConvertible {
             case .checksumMismatch(let expected, let found): "record batch has checksum \(found), its header says \(expected)"
             case .invalidHeader: "record batch has an impossible header"
             case .invalidRecord(let index): "record \(index) of a batch is malformed"
+            case .missingKey(let index): "record \(index) of a batch has no key, and its topic is compacted"
             case .unknownCompression(let code): "record batch has the unknown compression \(code)"
             case .decompressionFailed(let codec): "record batch does not decompress with \(codec)"
             case .decompressedTooLarge(let limit): "record batch decompresses to more than \(limit) bytes"
