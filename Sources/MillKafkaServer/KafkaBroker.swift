@@ -103,7 +103,7 @@ extension KafkaErrorCode {
         case .invalidTopicName: self = .invalidTopic
         case .invalidPartitionCount: self = .invalidPartitions
         case .offsetOutOfRange: self = .offsetOutOfRange
-        case .batchTooLarge: self = .messageTooLarge
+        case .batchTooLarge, .transactionTooLarge: self = .messageTooLarge
         case .outOfOrderSequence: self = .outOfOrderSequenceNumber
         case .staleProducerEpoch: self = .invalidProducerEpoch
         case .storage, .corrupted, .closed: self = .kafkaStorageError
