@@ -4,6 +4,7 @@ import MillColumnar
 import MillConnectorKit
 package import MillDataflow
 package import MillIO
+package import MillLog
 package import MillMeta
 import MillOptimizer
 import MillPlan
@@ -47,7 +48,17 @@ package actor Engine {
     nonisolated let onRejects: SourceInput.RejectHandler
     var catalog: Catalog
     let definitions = AsyncLock()
-    let commits = AsyncLock()
+    nonisolated let locks = WriteLocks()
+    /// Where transactions are made durable; nil for an engine without a data directory.
+    nonisolated let dmlLog: DMLLog?
+    /// Transactions that are ordered and not yet visible, by position.
+    var staged: [StagedTransaction] = []
+    /// The last transaction that was ordered.
+    var lastPosition: DMLPosition
+    /// The last transaction that changed a table, by table.
+    var lastChanges: [ObjectID: DMLPosition] = [:]
+    /// The next number for a row of a table without a key.
+    var nextRowID: Int64
     /// Views that have not yet taken over what was there before them; they cannot be read.
     var creating: Set<ObjectID> = []
     /// Stream plans of tables and materialized views.
@@ -65,7 +76,13 @@ package actor Engine {
     /// - Parameters:
     ///   - assembly: makes connectors and decoders from options: the one place that knows them all.
     ///   - meta: where definitions are kept; without one they end with the engine.
-    package init(environment: Environment, options: Options = Options(), assembly: any SourceAssembly, meta: MetaStore? = nil) {
+    ///   - dmlLog: where transactions are made durable; without one they end with the engine.
+    package init(
+        environment: Environment, options: Options = Options(), assembly: any SourceAssembly, meta: MetaStore? = nil, dmlLog: DMLLog? = nil
+    ) {
+        self.dmlLog = dmlLog
+        lastPosition = dmlLog?.durablePosition ?? .zero
+        nextRowID = dmlLog?.nextRowID ?? 1
         self.environment = environment
         self.options = options
         self.assembly = assembly

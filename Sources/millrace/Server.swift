@@ -19,6 +19,7 @@ final class Server: Sendable {
     }
 
     let log: Log
+    private let dmlLog: DMLLog
     let engine: Engine
     private let meta: MetaStore
     private let directoryLock: DirectoryLock
@@ -41,6 +42,10 @@ final class Server: Sendable {
         for tail in log.truncatedTails {
             logger.warning("cut a torn tail off", metadata: ["path": "\(tail.path)", "kept_bytes": "\(tail.keptBytes)", "cut_bytes": "\(tail.cutBytes)"])
         }
+        let dmlLog = try DMLLog(environment: environment, directory: options.dataDirectory + "/dml")
+        if let tail = dmlLog.truncatedTail {
+            logger.warning("cut a torn tail off", metadata: ["path": "\(tail.path)", "kept_bytes": "\(tail.keptBytes)", "cut_bytes": "\(tail.cutBytes)"])
+        }
         var kafka: KafkaServer?
         var kafkaAddress: String?
         var addresses: [String] = []
@@ -58,8 +63,11 @@ final class Server: Sendable {
             }
         }
         let assembly = Assembly(environment: environment, embedded: EmbeddedBroker(log: log, addresses: addresses))
-        let engine = Engine(environment: environment, options: Engine.Options(workerCount: options.workerCount), assembly: assembly, meta: meta)
+        let engine = Engine(
+            environment: environment, options: Engine.Options(workerCount: options.workerCount), assembly: assembly, meta: meta, dmlLog: dmlLog)
         try await engine.restore()
+        // Tables hold nothing yet: all that was ever committed comes from the log.
+        try await engine.replay(from: DMLPosition(1))
         await engine.start()
         var pg: PgServer?
         var pgAddress: String?
@@ -70,15 +78,19 @@ final class Server: Sendable {
             pg = server
             pgAddress = server.port.map { "\(options.pg.host):\($0)" }
         }
-        return Server(directoryLock: directoryLock, meta: meta, log: log, engine: engine, kafka: kafka, pg: pg, kafkaAddress: kafkaAddress, pgAddress: pgAddress)
+        return Server(
+            directoryLock: directoryLock, meta: meta, log: log, dmlLog: dmlLog, engine: engine, kafka: kafka, pg: pg, kafkaAddress: kafkaAddress,
+            pgAddress: pgAddress)
     }
 
     private init(
-        directoryLock: DirectoryLock, meta: MetaStore, log: Log, engine: Engine, kafka: KafkaServer?, pg: PgServer?, kafkaAddress: String?, pgAddress: String?
+        directoryLock: DirectoryLock, meta: MetaStore, log: Log, dmlLog: DMLLog, engine: Engine, kafka: KafkaServer?, pg: PgServer?, kafkaAddress: String?,
+        pgAddress: String?
     ) {
         self.directoryLock = directoryLock
         self.meta = meta
         self.log = log
+        self.dmlLog = dmlLog
         self.engine = engine
         self.kafka = kafka
         self.pg = pg
@@ -86,11 +98,12 @@ final class Server: Sendable {
         self.pgAddress = pgAddress
     }
 
-    /// Clients first, then the engine, then the log under both.
+    /// Clients first, then the engine, then the logs under both.
     func stop() async {
         await pg?.shutdown()
         await engine.stop()
         await kafka?.stop()
+        dmlLog.close()
         log.close()
         meta.close()
     }
