@@ -126,6 +126,16 @@ extension Engine {
 
     // MARK: Recovery
 
+    /// Rows that recovery puts into one epoch, about.
+    private static let replayRowsMin = 65_536
+
+    private static func joined(_ batches: [DeltaBatch]) -> [DeltaBatch] {
+        guard let first = batches.first else { return [] }
+        var builder = BatchBuilder(first.columns.map(\.type))
+        for batch in batches { builder.append(batch) }
+        return builder.take()
+    }
+
     /// Puts what the DML log has from a position on into the tables, which hold what is before it; visible when this returns. Before
     /// anything is written, and after the tables exist.
     ///
@@ -137,10 +147,23 @@ extension Engine {
         let catalog = catalog
         let conductor = conductor
         var last = position == .zero ? .zero : position.previous
-        try dmlLog.read(from: position, types: { catalog.object($0)?.columns.map(\.type) }) { (number, transaction) throws(SQLError) in
-            conductor.inject(transaction.changes.map { ($0.table, $0.batches) }, upTo: number)
-            last = number
+        var pending: [ObjectID: [DeltaBatch]] = [:]
+        var rowCount = 0
+        func inject() {
+            // Small changes of a table become one batch: an epoch has many transactions here.
+            let rows = pending.sorted { $0.key < $1.key }.map { (table: $0.key, batches: Self.joined($0.value)) }
+            conductor.inject(rows, upTo: last)
+            (pending, rowCount) = ([:], 0)
         }
+        try dmlLog.read(from: position, types: { catalog.object($0)?.columns.map(\.type) }) { (number, transaction) throws(SQLError) in
+            for change in transaction.changes {
+                pending[change.table, default: []] += change.batches
+                rowCount += change.batches.reduce(0) { $0 + $1.count }
+            }
+            last = number
+            if rowCount >= Self.replayRowsMin { inject() }
+        }
+        inject()
         lastPosition = dmlLog.durablePosition
         nextRowID = max(nextRowID, dmlLog.nextRowID)
         let reached = last
