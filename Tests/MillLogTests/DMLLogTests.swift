@@ -47,7 +47,7 @@ import Darwin
     }
 
     @Test func everyTypeComesBackAsItWas() async throws {
-        let random = SeededGenerator(5)
+        let random = SeededSource(5)
         var expected: [[String]] = []
         let disk = try Disk()
         let log = try open(disk)
@@ -75,7 +75,7 @@ import Darwin
         (0..<batch.count).map { row in "\(batch.weight(row)) " + batch.columns.map { "\($0.scalar(row))" }.joined(separator: " ") }
     }
 
-    private func scalar(_ type: SQLType, _ random: SeededGenerator) -> Scalar {
+    private func scalar(_ type: SQLType, _ random: SeededSource) -> Scalar {
         guard random.below(4) > 0 else { return .null }
         let number = Int64(bitPattern: random.next())
         switch type.physical {
