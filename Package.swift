@@ -37,7 +37,7 @@ let modules: [Module] = [
     Module(name: "MillText", uses: ["MillBase", "MillColumnar", "MillConnectorKit", "CJSONDecode"]),
     Module(name: "MillExpr", uses: ["MillBase", "MillColumnar", "CRE2"]),
     Module(name: "MillState", uses: ["MillBase", "MillColumnar", "CMemory"]),
-    Module(name: "MillLog", uses: ["MillBase", "MillIO", "MillKafkaWire"]),
+    Module(name: "MillLog", uses: ["MillBase", "MillColumnar", "MillIO", "MillKafkaWire", "CChecksum"]),
     // L4
     Module(name: "MillPlan", uses: ["MillBase", "MillColumnar", "MillExpr"]),
     Module(name: "MillCatalog", uses: ["MillBase", "MillColumnar", "MillPlan"]),

@@ -1,4 +1,4 @@
-"""What psycopg 3 and psql must be able to do; the address comes from PGHOST and its kin. Started by pg-clients-test."""
+"""What psycopg 3, SQLAlchemy and psql must be able to do; the address comes from PGHOST and its kin. Started by pg-clients-test."""
 import datetime as dt
 import decimal
 import math
@@ -10,6 +10,9 @@ import traceback
 import uuid
 
 import psycopg
+import sqlalchemy
+import sqlalchemy.dialects.postgresql
+import sqlalchemy.orm
 from psycopg import pq
 from psycopg.rows import tuple_row
 
@@ -304,6 +307,126 @@ def pipelines_answer_in_order_and_skip_after_an_error():
         pg.exit_pipeline_mode()
         assert statuses == [pq.ExecStatus.TUPLES_OK, pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_ABORTED, pq.ExecStatus.PIPELINE_SYNC]
         assert c.execute("SELECT 1").fetchone() == (1,)
+
+
+@test
+def writes_count_their_rows():
+    with connect() as c:
+        name = table(c, "counts", "id integer PRIMARY KEY, n integer, s varchar")
+        for statement, status in [
+            (f"INSERT INTO {name} VALUES (1, 1, 'a'), (2, 2, 'b'), (3, 3, 'c')", "INSERT 0 3"),
+            (f"UPDATE {name} SET n = n + 10 WHERE id > 1", "UPDATE 2"),
+            (f"UPDATE {name} SET n = 0 WHERE id > 99", "UPDATE 0"),
+            (f"INSERT INTO {name} VALUES (3, 0, ''), (4, 4, 'd') ON CONFLICT DO NOTHING", "INSERT 0 1"),
+            (f"INSERT INTO {name} VALUES (3, 1, ''), (5, 5, 'e') ON CONFLICT (id) DO UPDATE SET n = {name}.n + excluded.n", "INSERT 0 2"),
+            (f"DELETE FROM {name} WHERE id IN (1, 2)", "DELETE 2"),
+        ]:
+            cursor = c.execute(statement)
+            assert cursor.statusmessage == status and cursor.rowcount == int(status.split()[-1]), (statement, cursor.statusmessage)
+        assert c.execute(f"DELETE FROM {name} WHERE id = 3 RETURNING id, n, s").fetchall() == [(3, 14, "c")]
+        cursor = c.execute(f"UPDATE {name} SET s = upper(s) RETURNING s, id")
+        assert cursor.statusmessage == "UPDATE 2" and sorted(cursor.fetchall()) == [("D", 4), ("E", 5)]
+        assert c.execute(f"TRUNCATE {name}").statusmessage == "TRUNCATE TABLE"
+        assert c.execute(f"SELECT count(*) FROM {name}").fetchone() == (0,)
+
+
+def many_writes_with_parameters(binary):
+    with connect() as c, c.cursor(binary=binary) as cursor:
+        name = table(c, "many" + uuid.uuid4().hex[:4], "id integer PRIMARY KEY, n bigint, s varchar, at timestamptz, d numeric(10, 2)")
+        at = dt.datetime(2024, 6, 1, 12, 0, 0, 5, tzinfo=dt.timezone.utc)
+        rows = [(number, number * 10, f"row {number}", at, decimal.Decimal(number) / 4) for number in range(500)]
+        cursor.executemany(f"INSERT INTO {name} VALUES (%s, %s, %s, %s, %s)", rows)
+        assert cursor.rowcount == 500
+        cursor.executemany(f"UPDATE {name} SET n = n + %s, s = %s WHERE id = %s", [(1, "changed", number) for number in range(0, 500, 2)])
+        assert cursor.rowcount == 250
+        upsert = f"INSERT INTO {name} (id, n) VALUES (%s, %s) ON CONFLICT (id) DO UPDATE SET n = {name}.n - excluded.n WHERE {name}.id <> %s"
+        cursor.executemany(upsert, [(number, number, 7) for number in range(495, 505)])
+        cursor.executemany(f"DELETE FROM {name} WHERE id = %s OR s = %s", [(number, "nothing") for number in range(1, 500, 2)])
+        assert cursor.rowcount == 250
+        cursor.execute(f"SELECT count(*), sum(n), min(s), max(at), sum(d) FROM {name}")
+        expected = sum(10 * n + 1 - (n if n >= 495 else 0) for n in range(0, 500, 2)) + sum(range(500, 505))
+        assert cursor.fetchone() == (255, expected, "changed", at, decimal.Decimal(sum(range(0, 500, 2))) / 4)
+        cursor.executemany(f"INSERT INTO {name} (id) VALUES (%s) RETURNING id", [(1000,), (1001,)], returning=True)
+        returned = []
+        while True:
+            returned += cursor.fetchall()
+            if not cursor.nextset():
+                break
+        assert returned == [(1000,), (1001,)], returned
+
+
+@test
+def many_writes_with_text_results():
+    many_writes_with_parameters(False)
+
+
+@test
+def many_writes_with_binary_results():
+    many_writes_with_parameters(True)
+
+
+@test
+def blocks_that_meet_fail_with_40001():
+    with connect(autocommit=False) as a, connect(autocommit=False) as b, connect() as c:
+        name = table(c, "meet", "id integer PRIMARY KEY, n integer")
+        c.execute(f"INSERT INTO {name} VALUES (1, 1), (2, 2)")
+        a.execute(f"UPDATE {name} SET n = n + 1 WHERE id = 1")
+        b.execute(f"UPDATE {name} SET n = n + 10 WHERE id = 1")
+        a.commit()
+        assert b.execute(f"SELECT n FROM {name} WHERE id = 1").fetchone() == (11,)
+        raises("40001", b.commit)
+        b.rollback()
+        b.execute(f"UPDATE {name} SET n = n + 10 WHERE id = 1")
+        b.commit()
+        assert c.execute(f"SELECT n FROM {name} WHERE id = 1").fetchone() == (12,)
+        with a.transaction():
+            a.execute(f"DELETE FROM {name}")
+            try:
+                with a.transaction():
+                    a.execute(f"INSERT INTO {name} VALUES (9, 9)")
+                    a.execute("SELECT 1 / 0")
+            except psycopg.errors.DivisionByZero:
+                pass
+            assert a.execute(f"SELECT count(*) FROM {name}").fetchone() == (0,)
+        assert c.execute(f"SELECT count(*) FROM {name}").fetchone() == (0,)
+
+
+@test
+def sqlalchemy_keeps_its_objects_here():
+    base = sqlalchemy.orm.declarative_base()
+
+    class Item(base):
+        __tablename__ = f"{PREFIX}_items"
+        id = sqlalchemy.Column(sqlalchemy.Integer, primary_key=True, autoincrement=False)
+        name = sqlalchemy.Column(sqlalchemy.String, nullable=False)
+        price = sqlalchemy.Column(sqlalchemy.Numeric(10, 2))
+        changed = sqlalchemy.Column(sqlalchemy.DateTime(timezone=True))
+
+    engine = sqlalchemy.create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(""), use_native_hstore=False)
+    base.metadata.create_all(engine)
+    at = dt.datetime(2024, 2, 29, 1, 2, 3, tzinfo=dt.timezone.utc)
+    with sqlalchemy.orm.Session(engine) as session:
+        session.add_all([Item(id=number, name=f"item {number}", price=decimal.Decimal(number), changed=at) for number in range(20)])
+        session.commit()
+        third = session.get(Item, 3)
+        third.name = "third"
+        session.delete(session.get(Item, 4))
+        session.flush()
+        assert session.scalar(sqlalchemy.select(sqlalchemy.func.count()).select_from(Item)) == 19
+        session.commit()
+        changed = session.execute(
+            sqlalchemy.update(Item).where(Item.price >= 10).values(price=Item.price * 2).returning(Item.id, Item.price)).all()
+        assert len(changed) == 10 and (10, decimal.Decimal("20.00")) in changed, changed
+        upsert = sqlalchemy.dialects.postgresql.insert(Item).values([{"id": 3, "name": "again"}, {"id": 30, "name": "new"}])
+        session.execute(upsert.on_conflict_do_update(index_elements=[Item.id], set_={"name": upsert.excluded.name}))
+        session.execute(sqlalchemy.delete(Item).where(Item.id.in_([0, 1, 2])))
+        session.rollback()
+        assert session.get(Item, 3).name == "third" and session.get(Item, 0) is not None and session.get(Item, 30) is None
+        session.execute(upsert.on_conflict_do_nothing(index_elements=[Item.id]))
+        session.commit()
+        assert [session.get(Item, key).name for key in (3, 30)] == ["third", "new"]
+    base.metadata.drop_all(engine)
+    engine.dispose()
 
 
 @test

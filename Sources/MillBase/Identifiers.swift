@@ -19,6 +19,18 @@ package struct TableID: Hashable, Comparable, Sendable, CustomStringConvertible 
     package var description: String { String(number) }
 }
 
+/// A transaction's place in the order in which transactions changed tables, from 1 without gaps; 0 is before the first.
+package struct DMLPosition: Hashable, Comparable, Sendable, CustomStringConvertible {
+    package let number: UInt64
+    package init(_ number: UInt64) { self.number = number }
+    package static let zero = DMLPosition(0)
+    package var next: DMLPosition { DMLPosition(number + 1) }
+    /// Of any but `zero`.
+    package var previous: DMLPosition { DMLPosition(number - 1) }
+    package static func < (a: DMLPosition, b: DMLPosition) -> Bool { a.number < b.number }
+    package var description: String { String(number) }
+}
+
 /// A worker thread's index, from 0.
 package struct WorkerIndex: Hashable, Comparable, Sendable, CustomStringConvertible {
     package let number: Int

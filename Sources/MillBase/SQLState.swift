@@ -43,6 +43,8 @@ package struct SQLState: Hashable, Sendable, CustomStringConvertible {
     package static let diskFull = SQLState("53100")
     package static let cardinalityViolation = SQLState("21000")
     package static let notNullViolation = SQLState("23502")
+    package static let serializationFailure = SQLState("40001")
+    package static let deadlockDetected = SQLState("40P01")
     package static let uniqueViolation = SQLState("23505")
     package static let syntaxError = SQLState("42601")
     package static let ambiguousColumn = SQLState("42702")

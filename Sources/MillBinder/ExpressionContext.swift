@@ -18,6 +18,7 @@ enum Clause: String {
     case aggregateFilter = "FILTER"
     case tableFunction = "functions in FROM"
     case returning = "RETURNING"
+    case update = "UPDATE"
     case defaultValue = "DEFAULT expressions"
 
     var allowsAggregates: Bool {

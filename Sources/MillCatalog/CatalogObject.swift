@@ -46,6 +46,15 @@ package struct CatalogObject: Hashable, Sendable {
     }
 
     package var schema: Schema { columns.map { Field($0.name, $0.type) } }
+
+    /// The hidden column that numbers the rows of a table without a primary key.
+    package var rowIDColumn: Int? { kind == .table && primaryKey.isEmpty ? columns.firstIndex(where: \.isRowID) : nil }
+
+    /// The columns that tell a table's rows apart: its primary key, or the hidden number of each row.
+    package var rowKey: [Int] { rowIDColumn.map { [$0] } ?? primaryKey }
+
+    /// The name of the primary key's constraint and index, as PostgreSQL makes it.
+    package var primaryKeyName: String { name + "_pkey" }
 }
 
 package struct CatalogColumn: Hashable, Sendable {
@@ -58,6 +67,10 @@ package struct CatalogColumn: Hashable, Sendable {
     package var lengthMax: Int?
     /// Not shown by `*`, such as a source's position.
     package var isHidden: Bool
+
+    /// The hidden column of a table without a primary key. Numbers are given out once, and a row keeps its own for its life.
+    package static let rowID = CatalogColumn("_row_id", .int64, isNullable: false, isHidden: true)
+    package var isRowID: Bool { isHidden && name == CatalogColumn.rowID.name }
 
     package init(_ name: String, _ type: SQLType, isNullable: Bool = true, defaultText: String? = nil, isHidden: Bool = false) {
         self.name = name

@@ -4,6 +4,7 @@ import MillColumnar
 import MillConnectorKit
 package import MillDataflow
 package import MillIO
+package import MillLog
 package import MillMeta
 import MillOptimizer
 import MillPlan
@@ -50,7 +51,17 @@ package actor Engine {
     nonisolated let onRejects: SourceInput.RejectHandler
     var catalog: Catalog
     let definitions = AsyncLock()
-    let commits = AsyncLock()
+    nonisolated let locks = WriteLocks()
+    /// Where transactions are made durable; nil for an engine without a data directory.
+    nonisolated let dmlLog: DMLLog?
+    /// Transactions that are ordered and not yet visible, by position.
+    var staged: [StagedTransaction] = []
+    /// The last transaction that was ordered.
+    var lastPosition: DMLPosition
+    /// The last transaction that changed a table, by table.
+    var lastChanges: [ObjectID: DMLPosition] = [:]
+    /// The next number for a row of a table without a key.
+    var nextRowID: Int64
     /// Views that have not yet taken over what was there before them; they cannot be read.
     var creating: Set<ObjectID> = []
     /// Stream plans of tables and materialized views.
@@ -70,7 +81,14 @@ package actor Engine {
     ///   - assembly: makes connectors and decoders from options: the one place that knows them all.
     ///   - meta: where definitions are kept; without one they end with the engine.
     ///   - keeper: where the state of jobs is kept.
-    package init(environment: Environment, options: Options = Options(), assembly: any SourceAssembly, meta: MetaStore? = nil, keeper: StateKeeper? = nil) {
+    ///   - dmlLog: where transactions are made durable; without one they end with the engine.
+    package init(
+        environment: Environment, options: Options = Options(), assembly: any SourceAssembly, meta: MetaStore? = nil, keeper: StateKeeper? = nil,
+        dmlLog: DMLLog? = nil
+    ) {
+        self.dmlLog = dmlLog
+        lastPosition = dmlLog?.durablePosition ?? .zero
+        nextRowID = dmlLog?.nextRowID ?? 1
         self.environment = environment
         self.options = options
         self.assembly = assembly
@@ -124,7 +142,10 @@ package actor Engine {
         let rejects = rejects
         // A table that does not run, because what is stored is damaged, stays as it is on disk.
         let kept = restoration.jobs.filter { catalog.object($0)?.kind == .table }
-        return await keeper?.checkpoint(conductor, keeping: kept) { rejects.notes }
+        guard let keeper, let report = await keeper.checkpoint(conductor, keeping: kept, notes: { rejects.notes }) else { return nil }
+        // What cannot be removed now is removed later.
+        if kept.isEmpty { try? dmlLog?.discard(upTo: keeper.coveredPosition) }
+        return report
     }
 
     /// Asks every source for its splits, each by itself: one that is slow to answer delays no other, and is not asked twice.

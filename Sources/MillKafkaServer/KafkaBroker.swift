@@ -118,7 +118,7 @@ extension KafkaErrorCode {
         case .invalidTopicName: self = .invalidTopic
         case .invalidPartitionCount: self = .invalidPartitions
         case .offsetOutOfRange: self = .offsetOutOfRange
-        case .batchTooLarge: self = .messageTooLarge
+        case .batchTooLarge, .transactionTooLarge: self = .messageTooLarge
         case .outOfOrderSequence: self = .outOfOrderSequenceNumber
         case .staleProducerEpoch: self = .invalidProducerEpoch
         case .unknownProducer: self = .invalidProducerIDMapping

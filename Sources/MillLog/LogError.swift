@@ -25,6 +25,8 @@ package enum LogError: Error, Hashable, Sendable, SQLErrorConvertible {
     case storage(IOFailure)
     /// A file that contradicts itself or its index; its partition is stopped.
     case corrupted(path: String, reason: String)
+    /// A transaction whose rows do not fit a record of the DML log.
+    case transactionTooLarge(bytes: Int, limit: Int)
     case closed
 
     package var sqlError: SQLError {
@@ -45,6 +47,10 @@ package enum LogError: Error, Hashable, Sendable, SQLErrorConvertible {
         case .invalidConfig(let name, let reason): SQLError(.invalidParameterValue, "topic setting \"\(name)\" \(reason)")
         case .storage(let failure): failure.sqlError
         case .corrupted(let path, let reason): SQLError(.dataCorrupted, "\"\(path)\" is damaged: \(reason)")
+        case .transactionTooLarge(let bytes, let limit):
+            SQLError(
+                .programLimitExceeded, "a transaction that changes \(bytes) bytes of rows is over the limit of \(limit)",
+                hint: "Change the rows in several transactions.")
         case .closed: SQLError(.adminShutdown, "the log is closed")
         }
     }

@@ -84,6 +84,9 @@ package struct RelationReference: Hashable, Sendable, Codable {
         self.name = name
         self.kind = kind
     }
+
+    /// Rows that whoever runs the plan brings along: those that a statement has changed, for its RETURNING, or met, for its ON CONFLICT.
+    package static let givenRows = RelationReference(id: ObjectID(.max), name: "given rows", kind: .system)
 }
 
 /// Rows of expressions without columns.

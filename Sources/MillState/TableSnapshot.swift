@@ -14,8 +14,10 @@ package struct TableSnapshot: @unchecked Sendable {
 
     /// The rows as batches. `weightOffset` says where in the payload a row's Int64 weight is; rows of weight 0 are left out.
     ///
-    /// - Parameter columns: numbers of the columns wanted, in output order.
-    package func batches(columns: [Int], weightOffset: Int) -> [DeltaBatch] {
+    /// - Parameters:
+    ///   - columns: numbers of the columns wanted, in output order.
+    ///   - isWanted: says by its stored hash whether a row is to be among them.
+    package func batches(columns: [Int], weightOffset: Int, where isWanted: ((UInt64) -> Bool)? = nil) -> [DeltaBatch] {
         var batches: [DeltaBatch] = []
         var pending: [UnsafeMutableRawPointer] = []
         pending.reserveCapacity(Limits.batchRowsMax)
@@ -24,7 +26,8 @@ package struct TableSnapshot: @unchecked Sendable {
             let rows = min(rowsPerPage, rowsUsed - pageIndex * rowsPerPage)
             for slot in 0..<max(rows, 0) {
                 let row = page.memory + slot * layout.stride
-                guard row.load(as: UInt64.self) != 0, row.load(fromByteOffset: weightAt, as: Int64.self) != 0 else { continue }
+                let hash = row.load(as: UInt64.self)
+                guard hash != 0, isWanted?(hash) ?? true, row.load(fromByteOffset: weightAt, as: Int64.self) != 0 else { continue }
                 pending.append(row)
                 if pending.count == Limits.batchRowsMax {
                     batches.append(batch(pending, columns, weightAt))

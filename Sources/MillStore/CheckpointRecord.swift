@@ -27,17 +27,17 @@ package struct EpochPosition: Sendable, Hashable {
     /// Microseconds since 1970.
     package var openedAtMicros: Int64
     /// Transactions in the log of DML up to here are in the tables.
-    package var dmlPosition: UInt64
+    package var dmlPosition: DMLPosition
     package var offsets: SourceOffsets
 
-    package init(epoch: Epoch, openedAtMicros: Int64, dmlPosition: UInt64, offsets: SourceOffsets) {
+    package init(epoch: Epoch, openedAtMicros: Int64, dmlPosition: DMLPosition, offsets: SourceOffsets) {
         self.epoch = epoch
         self.openedAtMicros = openedAtMicros
         self.dmlPosition = dmlPosition
         self.offsets = offsets
     }
 
-    package static let start = EpochPosition(epoch: .zero, openedAtMicros: 0, dmlPosition: 0, offsets: [:])
+    package static let start = EpochPosition(epoch: .zero, openedAtMicros: 0, dmlPosition: .zero, offsets: [:])
 }
 
 /// Bytes kept beside tables for one object: `kind` says what they are.
@@ -85,7 +85,7 @@ package struct CheckpointRecord: Sendable, Hashable {
         body.put(number)
         body.put(position.epoch.number)
         body.put(position.openedAtMicros)
-        body.put(position.dmlPosition)
+        body.put(position.dmlPosition.number)
         body.put(UInt32(workers))
         body.put(nextTable)
         body.putList(files) { body, file in
@@ -121,7 +121,7 @@ package struct CheckpointRecord: Sendable, Hashable {
         number = try body.get(UInt64.self)
         let epoch = Epoch(try body.get(UInt64.self))
         let openedAt = try body.get(Int64.self)
-        let dmlPosition = try body.get(UInt64.self)
+        let dmlPosition = DMLPosition(try body.get(UInt64.self))
         workers = Int(try body.get(UInt32.self))
         nextTable = try body.get(UInt32.self)
         files = try body.getList { (body) throws(RecordDamage) in PageFile(number: try body.get(UInt64.self), bytes: try body.get(UInt64.self)) }

@@ -62,7 +62,7 @@ package final class EpochJournal: Sendable {
         var body = RecordWriter()
         body.put(position.epoch.number)
         body.put(position.openedAtMicros)
-        body.put(position.dmlPosition)
+        body.put(position.dmlPosition.number)
         moved.put(into: &body)
         var entry = RecordWriter()
         entry.put(UInt32(body.bytes.count))
@@ -105,7 +105,7 @@ package final class EpochJournal: Sendable {
         guard checksum(part) == sum, count > 0 else { throw RecordDamage() }
         var body = RecordReader(part)
         return EpochPosition(
-            epoch: Epoch(try body.get(UInt64.self)), openedAtMicros: try body.get(Int64.self), dmlPosition: try body.get(UInt64.self),
+            epoch: Epoch(try body.get(UInt64.self)), openedAtMicros: try body.get(Int64.self), dmlPosition: DMLPosition(try body.get(UInt64.self)),
             offsets: try SourceOffsets(from: &body))
     }
 }

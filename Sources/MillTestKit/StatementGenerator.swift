@@ -94,23 +94,66 @@ package struct StatementGenerator {
 
     package mutating func insert() -> String {
         let table = pick(tables)
+        let columns = table.columns.map(\.name).joined(separator: ", ")
+        let target = "INSERT INTO \(table.name) (\(columns))"
+        if chance(10) { return "INSERT INTO \(table.name) DEFAULT VALUES" + returning(table) }
+        if chance(4) { return "\(target) \(query(types: table.columns.map(\.type), depth: 1))" + returning(table) }
         let rows = (0...random.below(3)).map { _ in
-            "(" + table.columns.map { constant($0.type) }.joined(separator: ", ") + ")"
+            "(" + table.columns.map { chance(12) ? "DEFAULT" : constant($0.type) }.joined(separator: ", ") + ")"
         }
-        return "INSERT INTO \(table.name) (\(table.columns.map(\.name).joined(separator: ", "))) VALUES \(rows.joined(separator: ", "))"
+        return "\(target) VALUES \(rows.joined(separator: ", "))" + conflict(table) + returning(table)
+    }
+
+    /// The first column stands for the key, which not every table has.
+    private mutating func conflict(_ table: Table) -> String {
+        guard chance(3) else { return "" }
+        let key = table.columns[0].name
+        guard chance(2) else { return chance(2) ? " ON CONFLICT DO NOTHING" : " ON CONFLICT (\(key)) DO NOTHING" }
+        let scope = table.columns.flatMap { column in
+            [table.name, "excluded"].map { ScopedColumn(text: "\($0).\(column.name)", type: column.type) }
+        }
+        let filter = chance(3) ? " WHERE \(expression(.boolean, scope, 2))" : ""
+        return " ON CONFLICT (\(key)) DO UPDATE SET \(assignments(table, scope))\(filter)"
     }
 
     package mutating func update() -> String {
         let table = pick(tables)
-        let column = pick(table.columns)
-        let scope = table.columns.map { ScopedColumn(text: $0.name, type: $0.type) }
-        return "UPDATE \(table.name) SET \(column.name) = \(expression(column.type, scope, 2)) WHERE \(expression(.boolean, scope, 2))"
+        let (name, from, scope) = changed(table)
+        let others = from.map { " FROM \($0)" } ?? ""
+        return "UPDATE \(name) SET \(assignments(table, scope))\(others) WHERE \(expression(.boolean, scope, 2))" + returning(table)
     }
 
     package mutating func delete() -> String {
         let table = pick(tables)
-        let scope = table.columns.map { ScopedColumn(text: $0.name, type: $0.type) }
-        return "DELETE FROM \(table.name) WHERE \(expression(.boolean, scope, 1))"
+        let (name, from, scope) = changed(table)
+        return "DELETE FROM \(name)\(from.map { " USING \($0)" } ?? "") WHERE \(expression(.boolean, scope, 1))" + returning(table)
+    }
+
+    /// A table to change under its name or an alias, sometimes a further relation, and the columns of both.
+    private mutating func changed(_ table: Table) -> (name: String, from: String?, scope: [ScopedColumn]) {
+        let alias = chance(3) ? "changed" : nil
+        var scope = table.columns.map { ScopedColumn(text: "\(alias ?? table.name).\($0.name)", type: $0.type) }
+        let name = alias.map { "\(table.name) AS \($0)" } ?? table.name
+        guard chance(4) else { return (name, nil, scope) }
+        var others: [ScopedColumn] = []
+        let other = relation(&others, 1)
+        scope += others
+        return (name, other, scope)
+    }
+
+    private mutating func assignments(_ table: Table, _ scope: [ScopedColumn]) -> String {
+        let column = pick(table.columns)
+        let other = pick(table.columns)
+        guard other.name != column.name, chance(3) else {
+            return "\(column.name) = \(chance(10) ? "DEFAULT" : expression(column.type, scope, 2))"
+        }
+        if chance(2) { return "(\(column.name), \(other.name)) = (\(query(types: [column.type, other.type], depth: 2)))" }
+        return "(\(column.name), \(other.name)) = ROW(\(expression(column.type, scope, 2)), \(expression(other.type, scope, 2)))"
+    }
+
+    private mutating func returning(_ table: Table) -> String {
+        guard chance(5) else { return "" }
+        return chance(2) ? " RETURNING *" : " RETURNING \(pick(table.columns).name)"
     }
 
     // MARK: Queries

@@ -22,6 +22,7 @@ final class Server: Sendable {
     }
 
     let log: Log
+    private let dmlLog: DMLLog
     let engine: Engine
     private let meta: MetaStore
     private let directoryLock: DirectoryLock
@@ -46,6 +47,10 @@ final class Server: Sendable {
         for tail in log.truncatedTails {
             logger.warning("cut a torn tail off", metadata: ["path": "\(tail.path)", "kept_bytes": "\(tail.keptBytes)", "cut_bytes": "\(tail.cutBytes)"])
         }
+        let dmlLog = try DMLLog(environment: environment, directory: options.dataDirectory + "/dml")
+        if let tail = dmlLog.truncatedTail {
+            logger.warning("cut a torn tail off", metadata: ["path": "\(tail.path)", "kept_bytes": "\(tail.keptBytes)", "cut_bytes": "\(tail.cutBytes)"])
+        }
         var kafka: KafkaServer?
         var bound: [KafkaServer.BoundAddress] = []
         var addresses: [String] = []
@@ -66,7 +71,9 @@ final class Server: Sendable {
         let keeper = try StateKeeper(
             environment: environment, directory: options.dataDirectory + "/state", options: StateKeeper.Options(interval: options.checkpointInterval))
         let assembly = Assembly(environment: environment, embedded: EmbeddedBroker(log: log, addresses: addresses))
-        let engine = Engine(environment: environment, options: Engine.Options(workerCount: options.workerCount), assembly: assembly, meta: meta, keeper: keeper)
+        let engine = Engine(
+            environment: environment, options: Engine.Options(workerCount: options.workerCount), assembly: assembly, meta: meta, keeper: keeper,
+            dmlLog: dmlLog)
         try await engine.restore()
         await engine.start()
         var pg: PgServer?
@@ -79,17 +86,18 @@ final class Server: Sendable {
             pgAddress = server.port.map { "\(options.pg.host):\($0)" }
         }
         return Server(
-            directoryLock: directoryLock, meta: meta, log: log, engine: engine, kafka: kafka, pg: pg, kafkaAddresses: bound.map(\.description),
-            pgAddress: pgAddress, ticks: ticks(log, environment.clock, logger))
+            directoryLock: directoryLock, meta: meta, log: log, dmlLog: dmlLog, engine: engine, kafka: kafka, pg: pg,
+            kafkaAddresses: bound.map(\.description), pgAddress: pgAddress, ticks: ticks(log, environment.clock, logger))
     }
 
     private init(
-        directoryLock: DirectoryLock, meta: MetaStore, log: Log, engine: Engine, kafka: KafkaServer?, pg: PgServer?, kafkaAddresses: [String], pgAddress: String?,
-        ticks: Task<Void, Never>
+        directoryLock: DirectoryLock, meta: MetaStore, log: Log, dmlLog: DMLLog, engine: Engine, kafka: KafkaServer?, pg: PgServer?,
+        kafkaAddresses: [String], pgAddress: String?, ticks: Task<Void, Never>
     ) {
         self.directoryLock = directoryLock
         self.meta = meta
         self.log = log
+        self.dmlLog = dmlLog
         self.engine = engine
         self.kafka = kafka
         self.pg = pg
@@ -111,12 +119,13 @@ final class Server: Sendable {
         }
     }
 
-    /// Clients first, then the engine, then the log under both.
+    /// Clients first, then the engine, then the logs under both.
     func stop() async {
         await pg?.shutdown()
         await engine.stop()
         await kafka?.stop()
         ticks.cancel()
+        dmlLog.close()
         log.close()
         meta.close()
     }

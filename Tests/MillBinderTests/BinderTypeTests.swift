@@ -90,7 +90,7 @@ import Testing
     @Test func insertFillsTheTablesColumns() throws {
         let bound = try BinderWorld.standard().insert("INSERT INTO t (b, a) VALUES (1, 2), (NULL, DEFAULT)")
         #expect(bound.query.schema.map(\.name) == ["a", "b", "c"])
-        #expect(bound.notNullColumns == [0, 2])
+        #expect(bound.table.columns.map(\.isNullable) == [false, true, false])
         #expect(bound.query.plan.explained == """
             LogicalProject { a, b, 'none' as c }
               LogicalValues { rows: [(1, 2), (null::integer, null::integer)] }

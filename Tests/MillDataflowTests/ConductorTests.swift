@@ -328,7 +328,7 @@ private final class NumberDecoder: Decoder {
         await #expect(throws: SQLError.self) { try await conductor.attach(Self.sums(11, byDigit: false)) }
         #expect(await conductor.snapshots([ObjectID(10)]).tables.isEmpty)
         #expect(await conductor.onWorkers { $0.here }.results.isEmpty)
-        await #expect(throws: SQLError.self) { try await conductor.inject([]) }
+        conductor.inject([], upTo: DMLPosition(1))
         #expect(await conductor.wait { _ in false }.epoch >= last.epoch)
         await conductor.detach([ObjectID(10)])
         conductor.wake()
@@ -345,7 +345,9 @@ private final class NumberDecoder: Decoder {
                         case 0: _ = await conductor.wait { _ in false }
                         case 1: _ = await conductor.snapshots([ObjectID(10)])
                         case 2: _ = try? await conductor.attach(Self.sums(UInt32(20 + number), byDigit: true))  // 57P01 is an answer.
-                        default: _ = try? await conductor.inject([])  // So it is here.
+                        default:
+                            conductor.inject([], upTo: DMLPosition(1))
+                            _ = await conductor.wait { $0.dmlPosition >= DMLPosition(1) }
                         }
                     }
                 }
@@ -354,7 +356,7 @@ private final class NumberDecoder: Decoder {
         }
     }
 
-    @Test(arguments: [1, 4]) func injectedRowsAreThereWhenInjectReturns(workers: Int) async throws {
+    @Test(arguments: [1, 4]) func injectedRowsAreThereOnceAnEpochNamesTheirPosition(workers: Int) async throws {
         let conductor = Self.conductor(workers, NumberConnector(splits: 1))
         var builder = PlanBuilder()
         let schema = [Field("n", .int64)]
@@ -363,7 +365,9 @@ private final class NumberDecoder: Decoder {
         try await conductor.attach(JobPlan(id: table.id, name: table.name, plan: builder.materialize(input)))
         for number in Int64(1)...20 {
             let change: [(row: [Scalar], weight: Int64)] = [([.int(number)], 1), ([.int(number / 2)], number % 2 == 0 ? -1 : 1)]
-            try await conductor.inject([(table: table.id, batches: [RandomRelation.batch(change[...], schema)])])
+            let position = DMLPosition(UInt64(number))
+            conductor.inject([(table: table.id, batches: [RandomRelation.batch(change[...], schema)])], upTo: position)
+            _ = await conductor.wait { $0.dmlPosition >= position }
             let (_, tables) = await conductor.snapshots([table.id])
             let rows = Self.counts(tables[table.id] ?? [], [0])
             #expect(rows[[.integer(number)]] != nil)

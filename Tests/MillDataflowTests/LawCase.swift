@@ -170,7 +170,7 @@ struct LawRun {
         if disk.sealed == nil, random.oneIn(2) {
             disk.epoch = disk.epoch.next
             disk.sealed = driver.seal(
-                EpochPosition(epoch: disk.epoch, openedAtMicros: 0, dmlPosition: 0, offsets: [:]), everything: disk.store.isDistrusted)
+                EpochPosition(epoch: disk.epoch, openedAtMicros: 0, dmlPosition: .zero, offsets: [:]), everything: disk.store.isDistrusted)
             disk.sinceSealed = []
         }
     }

@@ -2,6 +2,7 @@ import MillBase
 import MillColumnar
 import MillEngine
 import MillIO
+import MillLog
 import MillMeta
 import MillSQL
 
@@ -46,19 +47,23 @@ final class EngineWorld: Sendable {
     /// - Parameters:
     ///   - assembly: what makes sources; the program's own when nil.
     ///   - meta: what earlier engines have left; `engine.restore()` takes it up.
+    ///   - dmlLog: where transactions are made durable.
     init(
         workerCount: Int = 1, assembly: (any SourceAssembly)? = nil, clock: any Clock = SystemClock(),
-        splitDiscoveryNanos: UInt64 = 1_000_000_000, meta: MetaStore? = nil
+        splitDiscoveryNanos: UInt64 = 1_000_000_000, meta: MetaStore? = nil, dmlLog: DMLLog? = nil
     ) async {
         let environment = Environment(files: files, clock: clock, random: SystemRandomSource())
         engine = Engine(
             environment: environment, options: Engine.Options(workerCount: workerCount, splitDiscoveryNanos: splitDiscoveryNanos),
-            assembly: assembly ?? Assembly(environment: environment, embedded: nil), meta: meta)
+            assembly: assembly ?? Assembly(environment: environment, embedded: nil), meta: meta, dmlLog: dmlLog)
         await engine.start()
         session = Session(engine: engine, userName: "root", databaseName: "dev")
     }
 
     func stop() async { await engine.stop() }
+
+    /// A further client.
+    func connect() -> Session { Session(engine: engine, userName: "root", databaseName: "dev") }
 
     /// Writes a file that a source can read.
     func write(_ text: String, to path: String) throws {
@@ -70,18 +75,22 @@ final class EngineWorld: Sendable {
 
     /// Runs every statement of a text as a client would; the first error ends it.
     @discardableResult
-    func run(_ text: String) async throws(SQLError) -> [Answer] {
+    func run(_ text: String) async throws(SQLError) -> [Answer] { try await run(text, on: session) }
+
+    /// The same on another client's session.
+    @discardableResult
+    func run(_ text: String, on session: Session) async throws(SQLError) -> [Answer] {
         let statements: [ParsedStatement]
         do throws(SQLError) { statements = try Session.parse(text) } catch {
             session.statementFailed()
             throw error
         }
         var answers: [Answer] = []
-        for statement in statements { answers.append(try await run(statement)) }
+        for statement in statements { answers.append(try await run(statement, on: session)) }
         return answers
     }
 
-    private func run(_ statement: ParsedStatement) async throws(SQLError) -> Answer {
+    private func run(_ statement: ParsedStatement, on session: Session) async throws(SQLError) -> Answer {
         do throws(SQLError) {
             let prepared = try await session.prepare(statement, parameterTypes: [])
             // A client that binds no values gets the error that PostgreSQL gives.

@@ -7,7 +7,7 @@ import MillPlan
 ///
 /// Knows the functions that the tests' statements use. A division by zero makes the row an error, counted in `failures`.
 struct RowInterpreter {
-    /// A relation's rows by its name; a row holds every column.
+    /// A relation's rows by its name; a row holds every column but a hidden one.
     var tables: [String: [[Scalar]]]
     private(set) var failures = 0
 
@@ -15,7 +15,8 @@ struct RowInterpreter {
 
     mutating func rows(_ plan: LogicalPlan) -> [[Scalar]] {
         switch plan {
-        case .scan(let node): return (tables[node.relation.name] ?? []).map { row in node.columns.map { row[$0] } }
+        // A hidden row number is not among the values, and no statement of the tests reads it.
+        case .scan(let node): return (tables[node.relation.name] ?? []).map { row in node.columns.map { row.indices.contains($0) ? row[$0] : .null } }
         case .values(let node): return node.rows.map { row in row.map { value($0, []) } }
         case .project(let node):
             let input = rows(node.input)

@@ -25,8 +25,13 @@ extension Binder {
         guard let first = items.first else {
             return FromItem(plan: .values(LogicalValues(rows: [[]], schema: [])), scope: Scope())
         }
-        var result = try bindItem(first, outer: outer)
-        for item in items.dropFirst() {
+        return try crossing(try bindItem(first, outer: outer), with: items.dropFirst(), outer: outer)
+    }
+
+    /// An item crossed with further ones, whose columns come behind its own.
+    func crossing(_ first: FromItem, with items: some Sequence<TableReference>, outer: Scope?) throws(SQLError) -> FromItem {
+        var result = first
+        for item in items {
             let right = try bindItem(item, outer: outer)
             let scope = try joined(result, right, at: item.span.source)
             result = FromItem(plan: .join(LogicalJoin(left: result.plan, right: right.plan, kind: .inner, condition: nil)), scope: scope)

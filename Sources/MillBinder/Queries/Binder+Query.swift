@@ -16,11 +16,19 @@ extension Binder {
 
     /// A query in any place. Its columns may still be of type unknown, for the context to settle.
     func bindQuery(_ query: Query, outer: Scope?) throws(SQLError) -> BoundQuery {
-        if let with = query.with {
-            commonTables.append([:])
-            try bindCommonTables(with)
-        }
-        defer { if query.with != nil { commonTables.removeLast() } }
+        try binding(query.with) { () throws(SQLError) in try bindQueryBody(query, outer: outer) }
+    }
+
+    /// What `body` binds sees the tables of a WITH clause.
+    func binding<Result>(_ with: WithClause?, _ body: () throws(SQLError) -> Result) throws(SQLError) -> Result {
+        guard let with else { return try body() }
+        commonTables.append([:])
+        defer { commonTables.removeLast() }
+        try bindCommonTables(with)
+        return try body()
+    }
+
+    private func bindQueryBody(_ query: Query, outer: Scope?) throws(SQLError) -> BoundQuery {
         if query.withTies { throw unsupported("WITH TIES", at: query.span.source) }
         var bound: BoundQuery
         if case .select(let select) = query.body {

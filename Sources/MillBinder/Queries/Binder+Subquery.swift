@@ -50,7 +50,7 @@ extension Binder {
         return PendingSubquery(kind: .isIn(values), query: typed, type: .boolean, span: span)
     }
 
-    private func bindInner(_ query: Query, _ context: ExpressionContext, at span: SourceSpan) throws(SQLError) -> LogicalPlan {
+    func bindInner(_ query: Query, _ context: ExpressionContext, at span: SourceSpan) throws(SQLError) -> LogicalPlan {
         guard context.clause.allowsSubqueries, !context.isInsideAggregate else {
             let place = context.isInsideAggregate ? "an aggregate's argument" : context.clause.rawValue
             throw unsupported("a subquery in \(place)", hint: "Compute it in a subquery of FROM.", at: span)

@@ -40,6 +40,7 @@ extension Binder {
             throw SQLError(.tooManyColumns, "tables can have at most \(Limits.columnsMax) columns", at: statement.name.span.source)
         }
         let primaryKey = try bindPrimaryKey(keys, &columns)
+        if kind == .table, primaryKey.isEmpty { try addRowID(&columns, &query, at: statement.name.span.source) }
         return BoundRelation(
             kind: kind, schemaName: schemaName, name: name, columns: columns, primaryKey: primaryKey, options: options(of: statement), query: query)
     }
@@ -175,6 +176,22 @@ extension Binder {
             throw SQLError(.duplicateColumn, "column \"\(field.name)\" specified more than once", at: written.span.source)
         }
         return (plan.schema.map { CatalogColumn($0.name, $0.type) }, BoundQuery(plan: plan))
+    }
+
+    /// Rows without a key are told apart by a hidden number, which whoever stores them gives.
+    private func addRowID(_ columns: inout [CatalogColumn], _ query: inout BoundQuery?, at span: SourceSpan) throws(SQLError) {
+        guard !columns.contains(where: { $0.name == CatalogColumn.rowID.name }) else {
+            throw SQLError(
+                .duplicateColumn, "column name \"\(CatalogColumn.rowID.name)\" conflicts with a system column name",
+                hint: "Give the table a PRIMARY KEY, or the column another name.", at: span)
+        }
+        if let plan = query?.plan {
+            let values = columns.indices.map { BoundExpression.column($0, columns[$0].type) } + [.literal(.null, CatalogColumn.rowID.type)]
+            columns.append(.rowID)
+            query = BoundQuery(plan: .project(LogicalProject(input: plan, expressions: values, names: columns.map(\.name))))
+        } else {
+            columns.append(.rowID)
+        }
     }
 
     // MARK: Options

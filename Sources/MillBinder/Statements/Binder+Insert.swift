@@ -8,23 +8,21 @@ package import MillSQL
 /// INSERT: which columns, in which types, and what the others get.
 extension Binder {
     /// - Throws: 42P01, 42809 when the target is no table, 42703 and 42701 for its columns, 42601 for the number of
-    ///   expressions, 42804 where a value cannot be assigned.
+    ///   expressions, 42804 where a value cannot be assigned, 42P10 when ON CONFLICT names no key.
     package func bind(insert: Insert) throws(SQLError) -> BoundInsert {
-        if let conflict = insert.onConflict { throw unsupported("ON CONFLICT", at: conflict.span.source) }
-        let table = try relation(named: insert.table)
-        guard table.kind == .table else {
-            throw SQLError(
-                .wrongObjectType, "cannot insert into \(table.kind.rawValue) \"\(table.name)\"", hint: "Only tables take INSERT.",
-                at: insert.table.span.source)
+        try binding(insert.with) { () throws(SQLError) in
+            let table = try writableTable(insert.table, "insert into")
+            let targets = try insertTargets(insert, table)
+            let plan = try filled(try bindInput(insert, table, targets), table, targets)
+            let conflict: BoundConflict? =
+                if let written = insert.onConflict { try bind(conflict: written, table, alias: insert.alias) } else { nil }
+            let item = try aliased(
+                .scan(Self.givenRows(table.schema)), names: table.columns.map(\.name), hidden: table.hiddenColumns, insert.alias, [],
+                defaultName: .init(name: table.name, schema: table.schemaName))
+            return BoundInsert(
+                table: table, query: BoundQuery(plan: settlingParameters(plan)), conflict: conflict,
+                returning: try bindReturning(insert.returning, over: item) { $0 })
         }
-        depend(on: table)
-        if let with = insert.with { throw unsupported("WITH before INSERT", hint: "Put it behind INSERT INTO.", at: with.span.source) }
-        let targets = try insertTargets(insert, table)
-        var plan = try bindInput(insert, table, targets)
-        plan = try filled(plan, table, targets)
-        return BoundInsert(
-            table: table, query: BoundQuery(plan: settlingParameters(plan)),
-            notNullColumns: table.columns.indices.filter { !table.columns[$0].isNullable }, returning: try bindReturning(insert, table))
     }
 
     /// Numbers of the columns that the input gives, in its order.
@@ -70,10 +68,12 @@ extension Binder {
     private func bindInsertedValues(
         _ rows: [[Expression]], _ insert: Insert, _ table: CatalogObject, _ targets: [Int], at span: SourceSpan
     ) throws(SQLError) -> LogicalPlan {
-        let scope = ExpressionContext(scope: Scope(), outer: nil, clause: .values)
         let width = rows.first?.count ?? 0
+        let schema = Array(targets.prefix(width).map { Field(table.columns[$0].name, table.columns[$0].type) })
+        var parts: [LogicalPlan] = []
         var bound: [[BoundExpression]] = []
         for row in rows {
+            let scope = ExpressionContext(scope: Scope(), outer: nil, clause: .values)
             guard row.count == width else {
                 throw SQLError(.syntaxError, "VALUES lists must all be the same length", at: row.first?.span.source ?? span)
             }
@@ -87,10 +87,16 @@ extension Binder {
                 }
                 cells.append(try assigned(try bind(cell, scope), to: column, at: cell.span.source))
             }
-            bound.append(cells)
+            guard !scope.subqueries.isEmpty else {
+                bound.append(cells)
+                continue
+            }
+            let builder = SelectPlan(self, plan: .values(LogicalValues(rows: [[]], schema: [])), context: scope)
+            for index in cells.indices { cells[index] = try builder.output(cells[index], mentions: [:]) }
+            parts.append(.project(LogicalProject(input: builder.plan, expressions: cells, names: schema.map(\.name))))
         }
-        let schema = targets.prefix(width).map { Field(table.columns[$0].name, table.columns[$0].type) }
-        return .values(LogicalValues(rows: bound, schema: Array(schema)))
+        if !bound.isEmpty || parts.isEmpty { parts.insert(.values(LogicalValues(rows: bound, schema: schema)), at: 0) }
+        return parts.count == 1 ? parts[0] : .union(LogicalUnion(inputs: parts, schema: schema))
     }
 
     private func checkWidth(_ count: Int, _ insert: Insert, _ table: CatalogObject, _ targets: [Int], excess: SourceSpan) throws(SQLError) {
@@ -140,15 +146,5 @@ extension Binder {
             error.span = nil
             throw error
         }
-    }
-
-    private func bindReturning(_ insert: Insert, _ table: CatalogObject) throws(SQLError) -> LogicalProject? {
-        guard !insert.returning.isEmpty else { return nil }
-        let item = try aliased(
-            .values(LogicalValues(rows: [], schema: table.schema)), names: table.columns.map(\.name),
-            hidden: Set(table.columns.indices.filter { table.columns[$0].isHidden }), insert.alias, [],
-            defaultName: .init(name: table.name, schema: table.schemaName))
-        let project = try bindOutput(insert.returning, over: item)
-        return project
     }
 }

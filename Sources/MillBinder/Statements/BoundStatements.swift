@@ -4,19 +4,46 @@ package import MillPlan
 /// INSERT with its meaning settled.
 package struct BoundInsert: Hashable, Sendable {
     package var table: CatalogObject
-    /// The rows to store: every column of the table in its order, of its type.
+    /// The rows to store: every column of the table in its order, of its type. A hidden row number is NULL, for the engine to give.
     package var query: BoundQuery
-    /// Columns that may not be NULL, each checked on every row (23502).
-    package var notNullColumns: [Int]
-    /// RETURNING, over the table's columns; empty without.
-    package var returning: LogicalProject?
+    package var conflict: BoundConflict?
+    /// RETURNING, over given rows with the table's columns.
+    package var returning: BoundQuery?
 
-    package init(table: CatalogObject, query: BoundQuery, notNullColumns: [Int], returning: LogicalProject? = nil) {
+    package init(table: CatalogObject, query: BoundQuery, conflict: BoundConflict? = nil, returning: BoundQuery? = nil) {
         self.table = table
         self.query = query
-        self.notNullColumns = notNullColumns
+        self.conflict = conflict
         self.returning = returning
     }
+}
+
+/// What becomes of a row to insert whose primary key is there already.
+package enum BoundConflict: Hashable, Sendable {
+    case nothing
+    /// Over given rows with the columns of the stored row and then of the row to insert: those that the WHERE keeps, as the
+    /// columns of the stored row and then of the one in its place.
+    case update(BoundQuery, assigned: [Int])
+}
+
+/// UPDATE with its meaning settled.
+package struct BoundUpdate: Hashable, Sendable {
+    package var table: CatalogObject
+    /// The rows to change: the table's columns as they are, then as they will be, then what RETURNING reads of other relations.
+    package var query: BoundQuery
+    /// Columns that SET names.
+    package var assigned: [Int]
+    /// RETURNING, over given rows with the columns of `query`.
+    package var returning: BoundQuery?
+}
+
+/// DELETE with its meaning settled.
+package struct BoundDelete: Hashable, Sendable {
+    package var table: CatalogObject
+    /// The rows to delete: the table's columns, then what RETURNING reads of other relations.
+    package var query: BoundQuery
+    /// RETURNING, over given rows with the columns of `query`.
+    package var returning: BoundQuery?
 }
 
 /// CREATE SOURCE or TABLE with its types resolved: what becomes a `CatalogObject` once the connector agrees.

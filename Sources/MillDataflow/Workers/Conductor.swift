@@ -24,6 +24,8 @@ package final class Conductor: Sendable {
     private let latest = Mutex<EpochRecord>(.none)
     /// An epoch that has run and could not be published yet.
     private let unpublished = Mutex<EpochRecord?>(nil)
+    /// The last transaction that was handed to the tables' inputs.
+    private let injected = Mutex<DMLPosition>(.zero)
     private let threads = Mutex<[PinnedThread]>([])
     private let options: Options
 
@@ -183,28 +185,19 @@ package final class Conductor: Sendable {
         return (record, tables)
     }
 
-    /// Puts rows into tables, all in one epoch; returns when it is published.
-    /// - Throws: 57P01 when the conductor stops before that: the rows are not there.
-    @discardableResult
-    package func inject(_ rows: [(table: ObjectID, batches: [DeltaBatch])]) async throws(SQLError) -> EpochRecord {
-        let record: EpochRecord? = await withCheckedContinuation { continuation in
-            order(
-                .between(
-                    { conductor in
-                        let before = conductor.published.epoch
-                        _ = conductor.gather { circuit in
-                            guard circuit.here.number == 0 else { return }
-                            for (table, batches) in rows { circuit.inject(batches, into: table) }
-                        }
-                        conductor.wake()
-                        conductor.order(
-                            .await(
-                                Waiter(isMet: { $0.epoch > before }, resume: { continuation.resume(returning: $0.epoch > before ? $0 : nil) })))
-                    },
-                    refused: { _ in continuation.resume(returning: nil) }))
-        }
-        guard let record else { throw Self.stopped }
-        return record
+    /// Puts what transactions up to `position` do to tables into the next epoch, whose record and all later ones name at least that
+    /// position. Calls take effect in their order; after `stop` none does.
+    package func inject(_ rows: [(table: ObjectID, batches: [DeltaBatch])], upTo position: DMLPosition) {
+        order(
+            .between(
+                { conductor in
+                    _ = conductor.gather { circuit in
+                        guard circuit.here.number == 0 else { return }
+                        for (table, batches) in rows { circuit.inject(batches, into: table) }
+                    }
+                    conductor.injected.withLock { $0 = max($0, position) }
+                    conductor.wake()
+                }, refused: { _ in }))
     }
 
     /// All stored state as of one epoch.
@@ -242,7 +235,11 @@ package final class Conductor: Sendable {
     }
 
     /// Epochs go on from one that was published before the process began; before the first.
-    package func resume(after epoch: Epoch) { latest.withLock { $0.epoch = epoch } }
+    /// - Parameter position: the last transaction that the state to begin from has.
+    package func resume(after epoch: Epoch, holding position: DMLPosition) {
+        latest.withLock { $0.epoch = epoch }
+        injected.withLock { $0 = max($0, position) }
+    }
 
     private static let stopped = SQLError(.adminShutdown, "the server is shutting down")
 
@@ -327,6 +324,7 @@ package final class Conductor: Sendable {
         let epoch = published.epoch.next
         let start = clock.monotonicNanos
         let openedAt = clock.nowMicros
+        let position = injected.withLock { $0 }
         let share = EpochBudget(records: max(records / workers.count, 1), bytes: options.bytesMax / workers.count)
         let readers = EpochReaders(workers.count)
         for worker in workers { worker.mailbox.send(.openEpoch(epoch, share, readers)) }
@@ -343,7 +341,7 @@ package final class Conductor: Sendable {
             }
         }
         return EpochRecord(
-            epoch: epoch, openedAtMicros: openedAt, offsets: report.offsets, highWatermarks: report.highWatermarks,
+            epoch: epoch, openedAtMicros: openedAt, offsets: report.offsets, highWatermarks: report.highWatermarks, dmlPosition: position,
             sourceFailures: report.sourceFailures, jobFailures: report.jobFailures, unfinishedSources: report.unfinishedSources,
             catchingUp: report.catchingUp, hasMore: report.hasMore, durationNanos: clock.monotonicNanos - start)
     }

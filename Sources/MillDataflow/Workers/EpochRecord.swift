@@ -10,6 +10,8 @@ package struct EpochRecord: Sendable {
     package var offsets: [ObjectID: [SourceSplit: SplitOffset]]
     /// The ends of the splits as the readers last heard of them.
     package var highWatermarks: [ObjectID: [SourceSplit: SplitOffset]]
+    /// The last transaction whose changes of tables are part of it.
+    package var dmlPosition: DMLPosition
     package var sourceFailures: [ObjectID: SQLError]
     /// Why single jobs get nothing more of a source that others read on.
     package var jobFailures: [ObjectID: SQLError]
@@ -29,6 +31,6 @@ package struct EpochRecord: Sendable {
     }
 
     package static let none = EpochRecord(
-        epoch: .zero, openedAtMicros: 0, offsets: [:], highWatermarks: [:], sourceFailures: [:], jobFailures: [:],
+        epoch: .zero, openedAtMicros: 0, offsets: [:], highWatermarks: [:], dmlPosition: .zero, sourceFailures: [:], jobFailures: [:],
         unfinishedSources: [], catchingUp: [], hasMore: false, durationNanos: 0)
 }

@@ -85,8 +85,10 @@ extension Engine {
         do throws(SQLError) {
             try await conductor.attach(newJob(object, plan))
             guard let query else { return }
-            let rows = try await queryRun(query, session: session).collect(session.cancellation)
-            if !rows.isEmpty { try await conductor.inject([(object.id, rows)]) }
+            let transaction = OpenTransaction(isBlock: false)
+            defer { abandon(transaction) }
+            _ = try await run(BoundInsert(table: object, query: query), session: session, in: transaction)
+            try await commit(transaction)
             try await store { (meta) throws(SQLError) in try meta.setRunning(object.id) }
         } catch {
             await takeBack(object)
@@ -212,17 +214,17 @@ extension Engine {
         return ends
     }
 
-    /// DML in, rows kept by primary key, or by all columns without one.
+    /// DML in, rows kept by what tells them apart.
     private static func tablePlan(_ table: CatalogObject) -> StreamPlan {
         let schema = table.schema
-        let key = table.primaryKey.isEmpty ? Array(schema.indices) : table.primaryKey
+        let key = table.rowKey
         let reference = RelationReference(id: table.id, name: table.name, kind: .table)
         var plan = StreamPlan()
         let input = plan.add(
             StreamNode(
                 .source(reference, columns: Array(schema.indices)), inputs: [], schema: schema,
                 properties: StreamProperties(appendOnly: false, distribution: .any)))
-        let placed = StreamProperties(uniqueKey: table.primaryKey.isEmpty ? nil : key, appendOnly: false, distribution: .hash(key))
+        let placed = StreamProperties(uniqueKey: key, appendOnly: false, distribution: .hash(key))
         let exchange = plan.add(StreamNode(.exchange(.hash(key)), inputs: [input], schema: schema, properties: placed))
         _ = plan.add(StreamNode(.materialize(key: key), inputs: [exchange], schema: schema, properties: placed))
         return plan

@@ -32,12 +32,13 @@ extension Engine {
         for entry in stored.objects where !unfinished.contains(entry.object.id) { restore(entry) }
         if let keeper {
             try rejects.restore(keeper.recovered?.record.notes ?? [])
-            conductor.resume(after: keeper.lastPublished.epoch)
+            conductor.resume(after: keeper.lastPublished.epoch, holding: keeper.recovered?.record.position.dmlPosition ?? .zero)
             // State belongs to a worker; of another number of workers each view begins anew, and the rows of tables are put in again.
             if let recovered = keeper.recovered, recovered.record.workers == options.workerCount { restoration.resumable = recovered.jobs }
         }
         await restoreRound()
-        try await moveTables()
+        try moveTables()
+        try await replay(from: (keeper?.recovered?.record.position.dmlPosition ?? .zero).next)
     }
 
     private func resumedJob(_ object: CatalogObject, _ plan: StreamPlan) -> JobPlan {
@@ -45,14 +46,14 @@ extension Engine {
     }
 
     /// Gives tables the rows that they had under another number of workers, in one epoch.
-    private func moveTables() async throws(SQLError) {
+    private func moveTables() throws(SQLError) {
         guard let recovered = keeper?.recovered, recovered.record.workers != options.workerCount else { return }
         var rows: [(table: ObjectID, batches: [DeltaBatch])] = []
         for object in catalog.objects where object.kind == .table && recovered.jobs.contains(object.id) {
             guard let plan = plans[object.id] else { continue }
             rows.append((object.id, try MaterializeOperator.stored(plan, of: object.id, in: recovered)))
         }
-        if !rows.isEmpty { try await conductor.inject(rows) }
+        if !rows.isEmpty { conductor.inject(rows, upTo: recovered.record.position.dmlPosition) }
     }
 
     private func restore(_ stored: StoredObject) {

@@ -38,8 +38,10 @@ package final class StateKeeper: Sendable {
     private let state: Mutex<State>
 
     private struct State {
-        /// Epoch of the last checkpoint, and its position in the log of DML.
+        /// What the last checkpoint holds.
         var checkpointed: EpochPosition
+        /// In the log of DML, of the checkpoint before: it may be needed once more.
+        var coveredPosition = DMLPosition.zero
         var lastReport: CheckpointReport?
         /// Why nothing can be written now.
         var trouble: IOFailure?
@@ -63,6 +65,9 @@ package final class StateKeeper: Sendable {
 
     /// Why nothing can be written at present, for SHOW JOBS and health; nil when all is well.
     package var trouble: SQLError? { state.withLock { $0.trouble }.map { SQLError($0.errorNumber == ENOSPC ? .diskFull : .ioError, $0.description) } }
+
+    /// Transactions up to here are in the last two checkpoints, so the log of DML need not keep them.
+    package var coveredPosition: DMLPosition { state.withLock { $0.coveredPosition } }
 
     package var lastReport: CheckpointReport? { state.withLock { $0.lastReport } }
 
@@ -120,6 +125,7 @@ package final class StateKeeper: Sendable {
             }
             note(nil)
             state.withLock { state in
+                state.coveredPosition = state.checkpointed.dmlPosition
                 state.checkpointed = checkpoint.position
                 state.lastReport = report
             }
@@ -152,6 +158,6 @@ package final class StateKeeper: Sendable {
 extension EpochRecord {
     /// What checkpoints and the journal keep of it.
     package var position: EpochPosition {
-        EpochPosition(epoch: epoch, openedAtMicros: openedAtMicros, dmlPosition: 0, offsets: offsets)
+        EpochPosition(epoch: epoch, openedAtMicros: openedAtMicros, dmlPosition: dmlPosition, offsets: offsets)
     }
 }

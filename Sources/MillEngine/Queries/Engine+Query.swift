@@ -1,7 +1,7 @@
 package import MillBase
 import MillBinder
 import MillCatalog
-import MillColumnar
+package import MillColumnar
 import MillConnectorKit
 import MillDataflow
 import MillIO
@@ -13,12 +13,21 @@ import MillState
 extension Engine {
     /// Plans a query and fixes what it reads: every relation and every running source as of one published epoch, system
     /// relations as of now, a source that no job reads up to its end now.
-    package func queryRun(_ bound: BoundQuery, session: SessionContext) async throws(SQLError) -> QueryRun {
+    ///
+    /// A block's query sees the epoch that the block saw first, and the block's own changes. A statement that writes sees the newest
+    /// state of tables: what is ordered before it, published or not.
+    ///
+    /// - Parameter given: the rows of `RelationReference.givenRows`, of all its columns.
+    package func queryRun(_ bound: BoundQuery, session: SessionContext, given: [DeltaBatch] = []) async throws(SQLError) -> QueryRun {
         let query = Optimizer.optimize(bound)
         let unique = relationProperties
-        // A query's relations are read whole, once: nothing is ever taken back.
+        let transaction = session.transaction
+        // Before the images are taken: what is published meanwhile is still in this list, and left out by its position.
+        let staged: [StagedTransaction] = transaction.map { $0.isBlock ? [] : self.staged } ?? []
+        // A query's relations are read whole, once: nothing is ever taken back, but by changes that are not published.
         let plan = StreamPlanner.planQuery(query) { id in
-            StreamProperties(uniqueKey: unique(id).uniqueKey, appendOnly: session.uncommitted[id] == nil, distribution: .any)
+            let isChanged = transaction?.changes[id] != nil || staged.contains { $0.changes[id] != nil }
+            return StreamProperties(uniqueKey: unique(id).uniqueKey, appendOnly: !isChanged, distribution: .any)
         }
         var run = QueryRun(
             plan: plan, order: query.order, limit: query.limit, offset: query.offset, visible: query.visible, raisesErrors: session.raisesErrors)
@@ -26,6 +35,7 @@ extension Engine {
         var sourceIDs: Set<ObjectID> = []
         for node in plan.nodes {
             switch node.operation {
+            case .relation(.givenRows, _): run.relations[RelationReference.givenRows.id] = given
             case .relation(let relation, _) where relation.kind == .system: run.relations[relation.id] = try await systemRows(relation, session)
             case .relation(let relation, _): stored[relation.id] = relation
             case .source(let relation, _): sourceIDs.insert(relation.id)
@@ -35,16 +45,23 @@ extension Engine {
         try await untilRecovered(stored.keys, session.cancellation)
         try requireReady(stored.keys.sorted() + sourceIDs.sorted())
         guard !stored.isEmpty || !sourceIDs.isEmpty else { return run }
-        let (record, tables) = await conductor.snapshots(Array(stored.keys))
+        if stored.count == 1, sourceIDs.isEmpty, let table = stored.keys.first.flatMap(catalog.object), table.kind == .table,
+            let keys = KeyLookup.keys(of: table.id, key: table.rowKey, in: query.plan)
+        {
+            let batches = Engine.batches(keys, table.rowKey.map { Field(table.columns[$0].name, table.columns[$0].type) })
+            run.relations[table.id] = await storedRows(of: table, underKeys: DeltaBatch.consolidate(batches, by: .values), transaction)
+            return run
+        }
+        let (record, tables) = await images(Array(stored.keys), transaction)
         run.warnings = standstills(of: Array(stored.keys), record)
         for (id, relation) in stored {
             guard let parts = tables[id], parts.count == options.workerCount, let object = catalog.object(id) else {
                 throw SQLError(.undefinedTable, "relation \"\(relation.name)\" does not exist")
             }
             let columns = Array(object.columns.indices)
-            var rows = parts.flatMap { $0.batches(columns: columns, weightOffset: MaterializeOperator.weightOffset) }
-            if let writes = session.uncommitted[id] { rows += await delta(of: writes, in: object) }
-            run.relations[id] = rows
+            run.relations[id] =
+                parts.flatMap { $0.batches(columns: columns, weightOffset: MaterializeOperator.weightOffset) }
+                + unpublished(id, after: record, staged, transaction)
         }
         for id in sourceIDs {
             guard let definition = sources.definition(id) else { throw SQLError(.undefinedTable, "source \(id) does not exist") }

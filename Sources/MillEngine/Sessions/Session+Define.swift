@@ -27,7 +27,6 @@ extension Session {
                 switch parsed.statement {
                 case .copy: "Use INSERT."
                 case .cursor: "Fetch in parts with the extended protocol's row limit."
-                case .truncate: "DROP the table and create it again."
                 case .cancelJobs: "DROP the materialized view."
                 default: nil
                 }

@@ -132,11 +132,13 @@ extension Session {
             let optimized = Optimizer.optimize(bound)
             if stages.contains("LOGICAL") || !view.isMaterialized { return optimized.explained }
             return try StreamPlanner.planView(optimized, relationProperties: properties).explained
-        case .insert(let insert):
-            let bound = try Binder(catalog: reader, context: context.binderContext(.statement(now: engine.environment.clock.nowMicros))).bind(insert: insert)
-            return "Insert { \(bound.table.name) }\n" + Optimizer.optimize(bound.query).explained.split(separator: "\n").map { "  " + $0 }.joined(separator: "\n")
+        case .insert, .update, .delete:
+            let binder = Binder(catalog: reader, context: context.binderContext(.statement(now: engine.environment.clock.nowMicros)))
+            return try binder.bind(write: statement).map { write in
+                write.title + "\n" + Optimizer.optimize(write.query).explained.split(separator: "\n").map { "  " + $0 }.joined(separator: "\n")
+            }.joined()
         default:
-            throw SQLError(.featureNotSupported, "EXPLAIN of this statement is not supported", hint: "SELECT, INSERT and CREATE MATERIALIZED VIEW can be explained.")
+            throw SQLError(.featureNotSupported, "EXPLAIN of this statement is not supported", hint: "Queries, INSERT, UPDATE, DELETE and CREATE MATERIALIZED VIEW can be explained.")
         }
     }
 }

@@ -1,16 +1,16 @@
 package import MillBase
-import MillColumnar
 import MillSQL
 import Synchronization
 
 /// Transaction blocks: their writes and settings, and what they refuse.
 ///
-/// A block's writes wait in the session until COMMIT, so a savepoint is the writes and settings as they were. Definitions take
-/// effect at once and are never undone.
+/// A block's writes wait in the session until COMMIT, so a savepoint is how many there were, and the settings as they were. Definitions
+/// take effect at once and are never undone.
 extension Session {
     struct Savepoint: Sendable {
         var name: String
-        var writes: [ObjectID: [DeltaBatch]]
+        /// A place in the transaction's writes.
+        var mark: Int
         var settings: SessionSettings
         var blockSettings: BlockSettings?
     }
@@ -23,21 +23,23 @@ extension Session {
 
     /// Ends an implicit transaction: its writes become visible. Does nothing in a block.
     package func settle() async throws(SQLError) {
-        let writes: [ObjectID: [DeltaBatch]] = state.withLock { state in
+        let open: OpenTransaction? = state.withLock { state in
             state.endStatement()
-            guard state.transaction == .none else { return [:] }
-            defer { state.writes = [:] }
-            return state.writes
+            guard state.transaction == .none else { return nil }
+            defer { state.open = nil }
+            return state.open
         }
-        if !writes.isEmpty { try await engine.commit(writes) }
+        if let open { try await engine.commit(open) }
     }
 
     /// A statement failed: an implicit transaction is rolled back, a block can only be rolled back.
     package func statementFailed() {
-        state.withLock { state in
+        let isImplicit = state.withLock { state in
             state.endStatement()
-            if state.transaction == .none { state.writes = [:] } else { state.transaction = .failed }
+            if state.transaction != .none { state.transaction = .failed }
+            return state.transaction == .none
         }
+        if isImplicit { discardOpen() }
     }
 
     func refuseInFailedBlock(_ statement: Statement) throws(SQLError) {
@@ -68,17 +70,20 @@ extension Session {
         case .commit(let andChain):
             let before = transaction
             if before == .none { notice(SQLError(.noActiveSQLTransaction, "there is no transaction in progress")) }
-            let writes = end(committing: before == .open, andChain: andChain)
-            if before == .failed { return .done(tag: "ROLLBACK") }
-            if !writes.isEmpty { try await engine.commit(writes) }
+            let open = end(committing: before == .open, andChain: andChain)
+            if before == .failed {
+                if let open { engine.abandon(open) }
+                return .done(tag: "ROLLBACK")
+            }
+            if let open { try await engine.commit(open) }
         case .rollback(let andChain):
             if transaction == .none { notice(SQLError(.noActiveSQLTransaction, "there is no transaction in progress")) }
-            _ = end(committing: false, andChain: andChain)
+            if let open = end(committing: false, andChain: andChain) { engine.abandon(open) }
         case .savepoint(let name):
             try requireBlock("SAVEPOINT")
             state.withLock { state in
                 state.savepoints.append(
-                    Savepoint(name: name.name, writes: state.writes, settings: state.settings, blockSettings: state.blockSettings))
+                    Savepoint(name: name.name, mark: state.open?.mark ?? 0, settings: state.settings, blockSettings: state.blockSettings))
             }
         case .rollbackTo(let name):
             try requireBlock("ROLLBACK TO SAVEPOINT")
@@ -87,7 +92,7 @@ extension Session {
                 let savepoint = state.savepoints[place]
                 state.savepoints.removeSubrange((place + 1)...)
                 state.transaction = .open
-                state.writes = savepoint.writes
+                state.open?.rollBack(to: savepoint.mark)
                 state.blockSettings = savepoint.blockSettings
                 state.replaceSettings(by: savepoint.settings)
             }
@@ -112,12 +117,12 @@ extension Session {
     }
 
     /// Ends the block, if one is open.
-    /// - Returns: the writes that are to be made visible.
-    private func end(committing: Bool, andChain: Bool) -> [ObjectID: [DeltaBatch]] {
+    /// - Returns: what it saw and wrote, to be committed or abandoned.
+    private func end(committing: Bool, andChain: Bool) -> OpenTransaction? {
         state.withLock { state in
             defer {
                 state.transaction = .none
-                state.writes = [:]
+                state.open = nil
                 state.savepoints = []
                 if let after = state.blockSettings {
                     state.replaceSettings(by: committing ? after.ifCommitted : after.ifRolledBack)
@@ -125,7 +130,7 @@ extension Session {
                 }
                 if andChain { state.beginBlock() }
             }
-            return committing ? state.writes : [:]
+            return state.open
         }
     }
 

@@ -11,7 +11,7 @@ import Synchronization
 
 /// One user's conversation with the engine: settings, the open transaction, prepared statements, and what statements do.
 ///
-/// One statement at a time; only `cancel` and `terminate` may come from elsewhere, at any moment. Writes wait in `writes` until the
+/// One statement at a time; only `cancel` and `terminate` may come from elsewhere, at any moment. Writes wait in `open` until the
 /// transaction ends: an implicit one at `settle`, a block at COMMIT, all in one epoch. Definitions take effect at once, also in a block.
 package final class Session: Sendable {
     package enum TransactionState: Hashable, Sendable {
@@ -27,8 +27,8 @@ package final class Session: Sendable {
         var blockSettings: BlockSettings?
         /// Innermost last.
         var savepoints: [Savepoint] = []
-        /// Inserted rows that are not committed, by table, in order.
-        var writes: [ObjectID: [DeltaBatch]] = [:]
+        /// What the transaction sees and has written, once it has done either.
+        var open: OpenTransaction?
         var messages: [Message] = []
         var cancellation = CancellationHook()
         /// Nothing runs any more.
@@ -75,6 +75,12 @@ package final class Session: Sendable {
         state.withLock { $0.cancellation }.cancel()
     }
 
+    /// The client is gone: nothing of an open transaction stays, and its locks are free.
+    package func close() {
+        terminate()
+        discardOpen()
+    }
+
     /// Ends what runs now, and whatever would run later: the client is gone, or the server is about to be.
     package func terminate() {
         let running = state.withLock { state in
@@ -88,7 +94,7 @@ package final class Session: Sendable {
         state.withLock { state in
             SessionContext(
                 userName: userName, databaseName: databaseName, raisesErrors: state.settings["on_error"] != "null",
-                sourceTimeout: state.settings.duration("source_timeout"), uncommitted: state.writes,
+                sourceTimeout: state.settings.duration("source_timeout"), transaction: state.open,
                 settings: state.settings.all.map { SystemSetting($0.name, $0.value) }, cancellation: state.cancellation)
         }
     }
@@ -105,7 +111,7 @@ package final class Session: Sendable {
         package var schema: Schema?
 
         /// The client was told of the columns once; rows of others would be taken for something else.
-        fileprivate func requireSchema(_ current: Schema?) throws(SQLError) {
+        func requireSchema(_ current: Schema?) throws(SQLError) {
             if current != schema { throw SQLError(.featureNotSupported, "cached plan must not change result type") }
         }
     }
@@ -131,10 +137,10 @@ package final class Session: Sendable {
             let binder = Binder(catalog: reader, context: binderContext)
             let bound = try binder.bind(query: query)
             return Prepared(statement: statement, parameterTypes: try binder.parameterTypes(), schema: bound.schema)
-        case .insert(let insert):
+        case .insert, .update, .delete, .truncate:
             let binder = Binder(catalog: reader, context: binderContext)
-            let bound = try binder.bind(insert: insert)
-            return Prepared(statement: statement, parameterTypes: try binder.parameterTypes(), schema: bound.returning?.schema)
+            let schema = try binder.bind(write: statement.statement).last?.returning?.schema
+            return Prepared(statement: statement, parameterTypes: try binder.parameterTypes(), schema: schema)
         case .prepared(.execute(let name, _)):
             guard let inner = state.withLock({ $0.prepared[name.name] }) else { throw Self.unknownPrepared(name.name) }
             return Prepared(statement: statement, parameterTypes: [], schema: inner.schema)
@@ -158,11 +164,12 @@ package final class Session: Sendable {
         switch prepared.statement.statement {
         case .query(let query):
             let bound = try await bind(query, values)
+            openBlock()
             try prepared.requireSchema(bound.schema)
             let run = try await engine.queryRun(bound, session: context)
             for warning in run.warnings { notice(warning) }
             return .rows(started(run), verb: "SELECT")
-        case .insert(let insert): return try await self.insert(insert, values, prepared)
+        case .insert, .update, .delete, .truncate: return try await write(prepared, values)
         case .transaction(let statement): return try await transact(statement)
         case .set, .reset, .discard: return try setParameter(prepared.statement.statement)
         case .show, .describe: return try await show(prepared.statement.statement)
@@ -218,30 +225,5 @@ package final class Session: Sendable {
         // A cancel may have come while the query was planned.
         context.cancellation.onCancel { channel.cancel($0) }
         return channel
-    }
-
-    // MARK: Writes
-
-    private func insert(_ statement: Insert, _ values: [BoundExpression], _ prepared: Prepared) async throws(SQLError) -> Outcome {
-        let context = context
-        let binder = Binder(
-            catalog: await engine.reader,
-            context: context.binderContext(
-                .statement(now: engine.environment.clock.nowMicros), parameterTypes: values.map { $0.type }, parameterValues: values,
-                functions: await engine.catalogFunctions(context)))
-        let bound = try binder.bind(insert: statement)
-        try prepared.requireSchema(bound.returning?.schema)
-        let rows = try await engine.rows(of: bound, session: context)
-        state.withLock { $0.writes[bound.table.id, default: []] += rows.batches }
-        let verb = "INSERT 0"
-        guard let returning = bound.returning else { return .done(tag: "\(verb) \(rows.count)") }
-        let reference = RelationReference(id: bound.table.id, name: bound.table.name, kind: .table)
-        var plan = StreamPlan()
-        let properties = StreamProperties(appendOnly: true, distribution: .single)
-        let schema = bound.table.schema
-        let scan = plan.add(StreamNode(.relation(reference, columns: Array(schema.indices)), inputs: [], schema: schema, properties: properties))
-        let project = plan.add(StreamNode(.project(returning.expressions), inputs: [scan], schema: returning.schema, properties: properties))
-        _ = plan.add(StreamNode(.result, inputs: [project], schema: returning.schema, properties: properties))
-        return .rows(started(QueryRun(plan: plan, visible: returning.schema.count, relations: [bound.table.id: rows.batches])), verb: verb)
     }
 }

@@ -1,4 +1,4 @@
-package import MillBase
+import MillBase
 package import MillBinder
 import MillCatalog
 package import MillColumnar
@@ -12,8 +12,8 @@ package struct SessionContext: Sendable {
     package var raisesErrors: Bool
     /// `source_timeout`: how long a source may give a query nothing; nil is for ever.
     package var sourceTimeout: Duration?
-    /// Writes of the session's open block that are not committed, by table: a SELECT in the block sees them.
-    package var uncommitted: [ObjectID: [DeltaBatch]]
+    /// What the session's open transaction sees and has written; nil when it has done neither yet.
+    package var transaction: OpenTransaction?
     /// What SHOW ALL gives, for `pg_settings` and `current_setting`.
     package var settings: [SystemSetting]
     /// Cancels the running statement.
@@ -21,13 +21,13 @@ package struct SessionContext: Sendable {
 
     package init(
         userName: String, databaseName: String, raisesErrors: Bool = true, sourceTimeout: Duration? = nil,
-        uncommitted: [ObjectID: [DeltaBatch]] = [:], settings: [SystemSetting] = [], cancellation: CancellationHook = CancellationHook()
+        transaction: OpenTransaction? = nil, settings: [SystemSetting] = [], cancellation: CancellationHook = CancellationHook()
     ) {
         self.userName = userName
         self.databaseName = databaseName
         self.raisesErrors = raisesErrors
         self.sourceTimeout = sourceTimeout
-        self.uncommitted = uncommitted
+        self.transaction = transaction
         self.settings = settings
         self.cancellation = cancellation
     }

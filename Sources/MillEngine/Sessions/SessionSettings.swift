@@ -176,12 +176,10 @@ extension SessionSettings {
 
     /// What setting a parameter does not do, though its value is accepted.
     func warning(about name: String) -> SQLError? {
-        guard name.hasSuffix("transaction_isolation"), let level = self[name], level == "repeatable read" || level == "serializable" else {
-            return nil
-        }
+        guard name.hasSuffix("transaction_isolation"), self[name] == "serializable" else { return nil }
         return SQLError(
-            .successfulCompletion, "each statement of a transaction reads the newest state, also at isolation level \(level)",
-            hint: "One statement reads all its relations as of one moment.")
+            .successfulCompletion, "a transaction block is REPEATABLE READ, also at isolation level serializable",
+            hint: "Two blocks that each read what the other one writes can both commit.")
     }
 }
 

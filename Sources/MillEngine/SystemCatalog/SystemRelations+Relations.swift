@@ -125,7 +125,4 @@ extension CatalogObject {
         let shown = columns.indices.filter { !columns[$0].isHidden }
         return primaryKey.compactMap { key in shown.firstIndex(of: key).map { $0 + 1 } }
     }
-
-    /// The name of the primary key's index and constraint.
-    var primaryKeyName: String { name + "_pkey" }
 }

@@ -99,7 +99,7 @@ private final class EngineSession: PgSession {
 
     func terminate() { session.terminate() }
 
-    func close() async { session.terminate() }
+    func close() async { session.close() }
 }
 
 private final class EngineExecution: PgExecution {

@@ -57,6 +57,13 @@ package struct Delete: Hashable, Sendable {
 package struct Truncate: Hashable, Sendable {
     package var tables: [ObjectName]
     package var cascade: Bool
+
+    /// What it does to each table: all rows go.
+    package var deletions: [Delete] {
+        tables.map { name in
+            Delete(with: nil, table: NamedTable(name: name, asOf: nil, alias: nil, span: name.span), using: [], filter: nil, returning: [])
+        }
+    }
 }
 
 package struct Copy: Hashable, Sendable {

@@ -1,0 +1,110 @@
+import MillBase
+import MillIO
+
+/// Opening the DML log: which segments there are, and where the last one ends.
+extension DMLLog {
+    struct Recovered {
+        var segments: [Segment]
+        var tail: Tail
+        /// The number of the next transaction, and the next row number.
+        var next: DMLRecord.Header
+        var truncatedTail: TruncatedTail?
+    }
+
+    static func recover(_ directory: String, _ files: any FileSystem) throws(LogError) -> Recovered {
+        do throws(IOFailure) {
+            try files.createDirectory(directory)
+            if let slash = directory.lastIndex(of: "/"), slash != directory.startIndex { try files.syncDirectory(String(directory[..<slash])) }
+        } catch { throw .storage(error) }
+        var segments = try list(directory, files)
+        while let segment = segments.last {
+            let bytes: [UInt8]
+            do throws(IOFailure) { bytes = try readAll(segment.path, files) } catch { throw .storage(error) }
+            guard bytes.count >= DMLRecord.headerBytes else {
+                // Its making was interrupted, before anything was written to it.
+                do throws(IOFailure) {
+                    try files.remove(segment.path)
+                    try files.syncDirectory(directory)
+                } catch { throw .storage(error) }
+                segments.removeLast()
+                continue
+            }
+            guard let header = DMLRecord.header(bytes[...]), header.first == segment.first else {
+                throw .corrupted(path: segment.path, reason: "it does not begin with its header")
+            }
+            return try recover(segments, header, bytes, files)
+        }
+        do throws(IOFailure) {
+            let start = DMLRecord.Header(first: DMLPosition(1), nextRowID: 1)
+            let (segment, tail) = try makeSegment(start, in: directory, files)
+            return Recovered(segments: [segment], tail: tail, next: start)
+        } catch { throw .storage(error) }
+    }
+
+    /// Walks the last segment's records and cuts what follows the last whole one.
+    private static func recover(
+        _ segments: [Segment], _ header: DMLRecord.Header, _ bytes: [UInt8], _ files: any FileSystem
+    ) throws(LogError) -> Recovered {
+        let path = segments[segments.count - 1].path
+        var next = header
+        var rest = bytes.dropFirst(DMLRecord.headerBytes)
+        while let payload = DMLRecord.payload(rest), let numbers = DMLRecord.numbers(payload), numbers.first == next.first {
+            next = DMLRecord.Header(first: numbers.first.next, nextRowID: max(next.nextRowID, numbers.nextRowID))
+            rest = rest.dropFirst(DMLRecord.frameBytes + payload.count)
+        }
+        do throws(IOFailure) {
+            let file = try files.open(path, .readWrite)
+            let size = bytes.count - rest.count
+            var truncated: TruncatedTail?
+            if !rest.isEmpty {
+                try file.truncate(to: size)
+                try file.sync()
+                truncated = TruncatedTail(path: path, keptBytes: size, cutBytes: rest.count)
+            }
+            return Recovered(segments: segments, tail: Tail(file: file, size: size), next: next, truncatedTail: truncated)
+        } catch { throw .storage(error) }
+    }
+
+    private static func list(_ directory: String, _ files: any FileSystem) throws(LogError) -> [Segment] {
+        let names: [String]
+        do throws(IOFailure) { names = try files.list(directory) } catch { throw .storage(error) }
+        var segments: [Segment] = []
+        for name in names where name.hasSuffix(".dml") {
+            guard let number = UInt64(name.dropLast(4)), number > 0 else {
+                throw .corrupted(path: directory + "/" + name, reason: "its name is no transaction number")
+            }
+            segments.append(Segment(first: DMLPosition(number), path: directory + "/" + name))
+        }
+        return segments.sorted { $0.first < $1.first }
+    }
+
+    /// A new segment with its header, durable.
+    static func makeSegment(_ header: DMLRecord.Header, in directory: String, _ files: any FileSystem) throws(IOFailure) -> (Segment, Tail) {
+        let digits = String(header.first.number)
+        let path = directory + "/" + String(repeating: "0", count: max(20 - digits.count, 0)) + digits + ".dml"
+        let file = try files.open(path, .create)
+        let bytes = DMLRecord.encode(header)
+        try file.write(bytes, at: 0)
+        try file.sync()
+        try files.syncDirectory(directory)
+        return (Segment(first: header.first, path: path), Tail(file: file, size: bytes.count))
+    }
+
+    static func readAll(_ path: String, _ files: any FileSystem) throws(IOFailure) -> [UInt8] {
+        let file = try files.open(path, .read)
+        var bytes = [UInt8](repeating: 0, count: try file.size())
+        let count = try bytes.withUnsafeMutableBytes { buffer in
+            Result { () throws(IOFailure) in try file.read(at: 0, into: buffer) }
+        }.get()
+        bytes.removeLast(bytes.count - count)
+        return bytes
+    }
+}
+
+extension File {
+    fileprivate typealias Written = Result<Void, IOFailure>
+
+    func write(_ bytes: [UInt8], at offset: Int) throws(IOFailure) {
+        try bytes.withUnsafeBytes { buffer in Written { () throws(IOFailure) in try write(buffer, at: offset) } }.get()
+    }
+}

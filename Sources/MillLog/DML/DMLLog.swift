@@ -1,0 +1,221 @@
+package import MillBase
+package import MillColumnar
+package import MillIO
+import Synchronization
+
+/// What committed transactions did to tables, durable before they are acknowledged: one log for all tables.
+///
+/// The format, and what a crash leaves, is docs/internals/dml-log.md. Positions are transaction numbers, from 1 without gaps, in the
+/// order of the calls of `write`.
+///
+/// Threading: any thread. `write` takes a place in the buffer and returns; one thread writes and syncs what has gathered, so
+/// transactions that commit at the same time share an fsync.
+package final class DMLLog: Flushable {
+    package struct Options: Sendable {
+        /// A flush that finds the last segment this large begins the next one.
+        package var segmentBytesMax = 16 << 20
+
+        package init() {}
+    }
+
+    struct Segment {
+        var first: DMLPosition
+        var path: String
+    }
+
+    /// The end of the last segment; only the flushing thread uses it after the start.
+    struct Tail {
+        var file: any File
+        var size: Int
+        /// Bytes that room was asked for.
+        var reserved = 0
+    }
+
+    private struct State {
+        var next: DMLPosition
+        var nextRowID: Int64
+        /// Records that are not in the file yet.
+        var buffer: [UInt8] = []
+        /// Number of the first record in the buffer, and the row numbers given out before it.
+        var bufferStart: DMLRecord.Header
+        var durable: DMLPosition
+        var waiters: [(position: DMLPosition, resume: @Sendable (LogError?) -> Void)] = []
+        var segments: [Segment]
+        var failure: LogError?
+    }
+
+    /// Room is asked for in steps, so that a sync seldom finds a new size.
+    private static let reserveBytes = 1 << 20
+
+    private let state: Mutex<State>
+    private let tail: Mutex<Tail>
+    private let directory: String
+    private let files: any FileSystem
+    private let options: Options
+    private let flusher = LogFlusher(threadCount: 1)
+    /// What the start cut off the last segment.
+    package let truncatedTail: TruncatedTail?
+
+    /// Opens the log in a directory, which is made when missing.
+    /// - Throws: `storage`, or `corrupted` for a file that contradicts itself.
+    package init(environment: Environment, directory: String, options: Options = Options()) throws(LogError) {
+        files = environment.files
+        self.directory = directory
+        self.options = options
+        let found = try Self.recover(directory, files)
+        state = Mutex(
+            State(next: found.next.first, nextRowID: found.next.nextRowID, bufferStart: found.next, durable: found.next.first.previous, segments: found.segments))
+        tail = Mutex(found.tail)
+        truncatedTail = found.truncatedTail
+    }
+
+    /// The last transaction that is durable.
+    package var durablePosition: DMLPosition { state.withLock { $0.durable } }
+    /// The first row number that no transaction in the log has given out.
+    package var nextRowID: Int64 { state.withLock { $0.nextRowID } }
+
+    // MARK: Appending
+
+    /// Appends a transaction; returns its position when it is durable.
+    package func append(_ transaction: DMLTransaction) async throws(LogError) -> DMLPosition {
+        let position = try write(transaction)
+        try await sync(upTo: position)
+        return position
+    }
+
+    /// Gives a transaction its position, behind all that were written before. It is durable once `sync(upTo:)` has returned.
+    /// - Throws: `transactionTooLarge`, `closed`, or what an earlier flush failed with.
+    package func write(_ transaction: DMLTransaction) throws(LogError) -> DMLPosition {
+        let changes = DMLRecord.encodeChanges(transaction)
+        guard changes.count <= DMLRecord.payloadBytesMax - 16 else {
+            throw .transactionTooLarge(bytes: changes.count, limit: DMLRecord.payloadBytesMax - 16)
+        }
+        let result: Result<DMLPosition, LogError> = state.withLock { state in
+            if let failure = state.failure { return .failure(failure) }
+            if state.buffer.isEmpty { state.bufferStart = DMLRecord.Header(first: state.next, nextRowID: state.nextRowID) }
+            let position = state.next
+            state.nextRowID = max(state.nextRowID, transaction.nextRowID)
+            DMLRecord.append(changes, number: position, nextRowID: state.nextRowID, to: &state.buffer)
+            state.next = position.next
+            return .success(position)
+        }
+        flusher.schedule(self)
+        return try result.get()
+    }
+
+    /// Returns when all transactions up to a position are durable.
+    package func sync(upTo position: DMLPosition) async throws(LogError) {
+        let failure: LogError? = await withCheckedContinuation { continuation in
+            let answer: LogError?? = state.withLock { state in
+                if state.durable >= position { return .some(nil) }
+                if let failure = state.failure { return .some(failure) }
+                state.waiters.append((position, { continuation.resume(returning: $0) }))
+                return nil
+            }
+            if let answer { continuation.resume(returning: answer) }
+        }
+        if let failure { throw failure }
+    }
+
+    func flush() {
+        let taken: (bytes: [UInt8], start: DMLRecord.Header, last: DMLPosition)? = state.withLock { state in
+            guard state.failure == nil, !state.buffer.isEmpty else { return nil }
+            defer { state.buffer = [] }
+            return (state.buffer, state.bufferStart, state.next.previous)
+        }
+        guard let taken else { return }
+        var failure: LogError?
+        do throws(IOFailure) { try append(taken.bytes, startingAt: taken.start) } catch { failure = .storage(error) }
+        let due = state.withLock { state in
+            if failure == nil { state.durable = taken.last } else { state.failure = failure }
+            let due = state.waiters.filter { failure != nil || $0.position <= taken.last }
+            state.waiters.removeAll { failure != nil || $0.position <= taken.last }
+            return due
+        }
+        for waiter in due { waiter.resume(failure) }
+    }
+
+    private func append(_ bytes: [UInt8], startingAt start: DMLRecord.Header) throws(IOFailure) {
+        let result: Result<Void, IOFailure> = tail.withLock { tail in
+            do throws(IOFailure) {
+                if tail.size >= options.segmentBytesMax {
+                    try tail.file.truncate(to: tail.size)
+                    let (segment, next) = try Self.makeSegment(start, in: directory, files)
+                    tail = next
+                    state.withLock { $0.segments.append(segment) }
+                }
+                if tail.size + bytes.count > tail.reserved {
+                    tail.reserved = tail.size + max(bytes.count, Self.reserveBytes)
+                    tail.file.reserve(tail.reserved)
+                }
+                let (file, size) = (tail.file, tail.size)
+                try file.write(bytes, at: size)
+                try file.sync()
+                tail.size += bytes.count
+                return .success(())
+            } catch { return .failure(error) }
+        }
+        try result.get()
+    }
+
+    /// Makes what was written durable and takes nothing more.
+    package func close() {
+        state.withLock { $0.failure = $0.failure ?? ($0.buffer.isEmpty ? .closed : nil) }
+        flusher.stop()
+        state.withLock { $0.failure = $0.failure ?? .closed }
+        tail.withLock { tail in
+            // Room that stays reserved is given back by the next start.
+            try? tail.file.truncate(to: tail.size)
+        }
+    }
+
+    // MARK: Reading and discarding
+
+    /// Calls `body` with every durable transaction from a position on, in order.
+    ///
+    /// - Parameter types: of a table's columns; nil for a table that is no more, whose rows are left out.
+    /// - Throws: `corrupted` when a record is not what it should be, or `position` has been discarded; what `body` throws.
+    package func read(
+        from position: DMLPosition, types: (ObjectID) -> [SQLType]?, _ body: (DMLPosition, DMLTransaction) throws(SQLError) -> Void
+    ) throws(SQLError) {
+        let (segments, durable) = state.withLock { ($0.segments, $0.durable) }
+        guard position <= durable else { return }
+        guard let first = segments.lastIndex(where: { $0.first <= position }) else {
+            throw LogError.corrupted(path: directory, reason: "transaction \(position) is no longer there").sqlError
+        }
+        for index in first..<segments.count {
+            let last = index + 1 < segments.count ? segments[index + 1].first.previous : durable
+            let bytes: [UInt8]
+            do throws(IOFailure) { bytes = try Self.readAll(segments[index].path, files) } catch { throw error.sqlError }
+            var expected = segments[index].first
+            var rest = bytes.dropFirst(DMLRecord.headerBytes)
+            while expected <= last {
+                guard let payload = DMLRecord.payload(rest), DMLRecord.numbers(payload)?.first == expected else {
+                    throw LogError.corrupted(path: segments[index].path, reason: "transaction \(expected) is not readable").sqlError
+                }
+                if expected >= position {
+                    guard let transaction = DMLRecord.transaction(payload, types: types) else {
+                        throw LogError.corrupted(path: segments[index].path, reason: "transaction \(expected) does not fit its tables").sqlError
+                    }
+                    try body(expected, transaction)
+                }
+                rest = rest.dropFirst(DMLRecord.frameBytes + payload.count)
+                expected = expected.next
+            }
+        }
+    }
+
+    /// Removes segments that hold nothing behind a position; the last segment always stays.
+    package func discard(upTo position: DMLPosition) throws(LogError) {
+        let old: [Segment] = state.withLock { state in
+            let kept = state.segments.dropFirst().firstIndex { $0.first > position.next } ?? state.segments.count
+            let count = max(kept - 1, 0)
+            defer { state.segments.removeFirst(count) }
+            return Array(state.segments.prefix(count))
+        }
+        do throws(IOFailure) {
+            for segment in old { try files.remove(segment.path) }
+            if !old.isEmpty { try files.syncDirectory(directory) }
+        } catch { throw .storage(error) }
+    }
+}
