@@ -90,8 +90,9 @@ extension Engine {
 
     /// Attaches stored jobs, all between the same two epochs and each after what it reads, so that they read their sources together.
     ///
-    /// Each begins without state: tables are empty, views read their sources from the origins again. This is the place for stored
-    /// state: it belongs to (job, node of its plan, table within the operator, worker), and the plan is the one it was stored under.
+    /// Each begins without state: tables are empty until their changes are replayed, views read their sources from the origins again.
+    /// This is the place for stored state: it belongs to (job, node of its plan, table within the operator, worker), and the plan is
+    /// the one it was stored under.
     func attachRestored(_ jobs: [JobPlan]) async {
         guard !jobs.isEmpty else { return }
         for job in jobs { abandonments[job.id] = job.abandonment }
