@@ -1,18 +1,18 @@
 """Exactly once through kill -9: transactions.py [--rounds N] [--seed S] [--records N]
 
-A pump reads numbers, writes each to another topic and commits its offset in the same transaction, now and then aborting one. The server is
+A pump reads numbers, writes each to another topic and commits its offset in the same transaction, now and then aborting one. Both are
 killed at random moments and started again. In the end a reader of committed records, and a view, must see every number once.
 """
 import argparse
 import json
+import multiprocessing
 import random
 import shutil
 import socket
 import tempfile
-import threading
 import time
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from harness import Checks, Server
 
@@ -23,55 +23,31 @@ def free_port():
         return probe.getsockname()[1]
 
 
-class Pump(threading.Thread):
-    """From "numbers" to "copies", a transaction at a time; begins anew after every error."""
-
-    def __init__(self, kafka, count, seed):
-        super().__init__(daemon=True)
-        self.kafka, self.count, self.random = kafka, count, random.Random(seed)
-        self.committed = self.aborted = self.restarts = 0
-        self.done = threading.Event()
-
-    def run(self):
-        while not self.done.is_set():
-            try:
-                self.pump()
-            except KafkaException:
-                self.restarts += 1
-                time.sleep(0.05)
-
-    def pump(self):
-        source = TopicPartition("numbers", 0)
-        consumer = Consumer({
-            "bootstrap.servers": self.kafka, "group.id": "pump", "enable.auto.commit": False, "isolation.level": "read_committed",
-            "auto.offset.reset": "earliest", "reconnect.backoff.max.ms": 200})
-        producer = Producer({
-            "bootstrap.servers": self.kafka, "transactional.id": "pump", "transaction.timeout.ms": 10000, "reconnect.backoff.max.ms": 200,
-            "linger.ms": 0})
-        try:
-            producer.init_transactions(10)
-            start = consumer.committed([source], 10)[0]
-            consumer.assign([TopicPartition("numbers", 0, start.offset if start.offset >= 0 else 0)])
-            while not self.done.is_set():
-                records = [m for m in consumer.consume(self.random.randrange(1, 30), 0.5) if not m.error()]
-                if not records:
-                    if consumer.committed([source], 10)[0].offset >= self.count:
-                        self.done.set()
-                    continue
-                producer.begin_transaction()
-                for record in records:
-                    producer.produce("copies", record.value(), partition=record.offset() % 2)
-                end = records[-1].offset() + 1
-                producer.send_offsets_to_transaction([TopicPartition("numbers", 0, end)], consumer.consumer_group_metadata(), 10)
-                if self.random.random() < 0.2:
-                    producer.abort_transaction(10)
-                    self.aborted += 1
-                    consumer.seek(TopicPartition("numbers", 0, records[0].offset()))
-                else:
-                    producer.commit_transaction(10)
-                    self.committed += 1
-        finally:
-            consumer.close()
+def pump(kafka, count, seed):
+    """From "numbers" to "copies", a transaction at a time, until the end. Runs in a process that is killed together with the server: a new
+    instance takes over, as after a machine's crash."""
+    choose = random.Random(seed)
+    source = TopicPartition("numbers", 0)
+    producer = Producer({"bootstrap.servers": kafka, "transactional.id": "pump", "transaction.timeout.ms": 10000, "linger.ms": 0})
+    producer.init_transactions(20)
+    consumer = Consumer({"bootstrap.servers": kafka, "group.id": "pump", "enable.auto.commit": False, "isolation.level": "read_committed"})
+    start = consumer.committed([source], 10)[0].offset
+    consumer.assign([TopicPartition("numbers", 0, max(start, 0))])
+    while consumer.committed([source], 10)[0].offset < count:
+        records = [m for m in consumer.consume(choose.randrange(1, 30), 0.5) if not m.error()]
+        if not records:
+            continue
+        producer.begin_transaction()
+        for record in records:
+            producer.produce("copies", record.value(), partition=record.offset() % 2)
+        end = records[-1].offset() + 1
+        producer.send_offsets_to_transaction([TopicPartition("numbers", 0, end)], consumer.consumer_group_metadata(), 10)
+        if choose.random() < 0.2:
+            producer.abort_transaction(10)
+            consumer.seek(TopicPartition("numbers", 0, records[0].offset()))
+        else:
+            producer.commit_transaction(10)
+    consumer.close()
 
 
 def committed_values(kafka, seconds=30):
@@ -91,9 +67,19 @@ def committed_values(kafka, seconds=30):
     return values
 
 
+def fill(kafka, count, checks):
+    admin = AdminClient({"bootstrap.servers": kafka})
+    for made in admin.create_topics([NewTopic("numbers", 1, 1), NewTopic("copies", 2, 1)]).values():
+        made.result(10)
+    producer = Producer({"bootstrap.servers": kafka})
+    for number in range(count):
+        producer.produce("numbers", '{"v": %d}' % number)
+    checks.check(producer.flush(20) == 0, "the input is there")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--records", type=int, default=3000)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     options = parser.parse_args()
@@ -102,28 +88,26 @@ def main():
     checks = Checks("transactions")
     directory = tempfile.mkdtemp(prefix="millrace-transactions-")
     kafka = f"127.0.0.1:{free_port()}"
-    pump = Pump(kafka, options.records, options.seed)
+    lives = 0
     try:
-        with Server(kafka=kafka, data_dir=directory) as server:
-            admin = AdminClient({"bootstrap.servers": kafka})
-            for made in admin.create_topics([NewTopic("numbers", 1, 1), NewTopic("copies", 2, 1)]).values():
-                made.result(10)
-            producer = Producer({"bootstrap.servers": kafka})
-            for number in range(options.records):
-                producer.produce("numbers", '{"v": %d}' % number)
-            checks.check(producer.flush(20) == 0, "the input is there")
-            pump.start()
-            time.sleep(choose.uniform(0.2, 1.0))
-            server.process.kill()
-            server.process.wait()
-        for _ in range(options.rounds - 1):
+        while True:
+            lives += 1
             with Server(kafka=kafka, data_dir=directory) as server:
-                if pump.done.wait(choose.uniform(0.1, 1.5)):
+                if lives == 1:
+                    fill(kafka, options.records, checks)
+                worker = multiprocessing.Process(target=pump, args=(kafka, options.records, options.seed + lives), daemon=True)
+                worker.start()
+                worker.join(60 if lives > options.rounds else choose.uniform(0.3, 1.5))
+                if not worker.is_alive() or lives > options.rounds:
+                    checks.check(worker.exitcode == 0, "the pump gets to the end", f"in life {lives}: exit status {worker.exitcode}")
+                    worker.kill()
                     break
                 server.process.kill()
                 server.process.wait()
+                worker.kill()
+                worker.join()
+        print(f"  killed {lives - 1} times")
         with Server(kafka=kafka, data_dir=directory) as server:
-            checks.check(pump.done.wait(90), "the pump gets to the end", f"{pump.committed} transactions, {pump.restarts} restarts")
             values = committed_values(kafka)
             lost = len(set(range(options.records)) - set(values))
             checks.check(lost == 0, "nothing is lost", f"{lost} of {options.records}")
@@ -135,9 +119,7 @@ def main():
                 found = connection.execute("SELECT count(*), sum(v) FROM copies").fetchone()
             expected = (options.records, sum(range(options.records)))
             checks.check(tuple(found) == expected, "a source reads every number once", f"{found}, not {expected}")
-            print(f"  {pump.committed} committed, {pump.aborted} aborted, {pump.restarts} restarts of the pump")
     finally:
-        pump.done.set()
         shutil.rmtree(directory, ignore_errors=True)
     checks.finish()
 

@@ -8,7 +8,7 @@ extension Transactions {
         for transaction in all {
             switch transaction.phase {
             case .ongoing where now - transaction.startMillis > Int64(transaction.timeoutMillis): abort(transaction)
-            case .prepareCommit, .prepareAbort: writeMarkers(transaction.id) { _ in }
+            case .prepareCommit, .prepareAbort: if claim(transaction.id) { writeMarkers(transaction.id) { _ in } }
             case .empty, .completeCommit, .completeAbort:
                 if now - transaction.updateMillis > Self.idleMillisMax { forget(transaction) }
             case .ongoing: break
@@ -18,14 +18,14 @@ extension Transactions {
 
     /// Ends the transactions whose decision was made before a crash.
     func resume() {
-        for transaction in all where transaction.phase.isPrepared { writeMarkers(transaction.id) { _ in } }
+        for transaction in all where transaction.phase.isPrepared && claim(transaction.id) { writeMarkers(transaction.id) { _ in } }
     }
 
     /// Aborts a transaction whose producer has gone, unless it has changed meanwhile.
     private func abort(_ transaction: TransactionState) {
         let now = nowMillis
         coordinator.update { state in
-            guard state.transactions[transaction.id] == transaction else { return ([], { _ in }) }
+            guard state.transactions[transaction.id] == transaction, claim(transaction.id) else { return ([], { _ in }) }
             var changed = transaction
             changed.fence()
             changed.phase = .prepareAbort
@@ -33,7 +33,7 @@ extension Transactions {
             return (
                 [.transaction(changed)],
                 { [weak self] failure in
-                    if failure == nil { self?.writeMarkers(transaction.id) { _ in } }
+                    self?.finish(transaction.id, failure) { _ in }
                 }
             )
         }
@@ -45,10 +45,21 @@ extension Transactions {
         }
     }
 
-    /// Writes a prepared transaction's markers, and when they are durable that it is complete. Does nothing when that is under way.
-    /// A partition that has failed keeps its transaction prepared until the next start.
-    func writeMarkers(_ id: String, completion: @escaping @Sendable (LogError?) -> Void) {
-        guard let transaction = transaction(id), transaction.phase.isPrepared, ending.withLock({ $0.insert(id).inserted }) else {
+    /// Takes on the ending of a transaction: whoever decides it, or finds it decided after a crash. False when somebody has.
+    func claim(_ id: String) -> Bool { ending.withLock { $0.insert(id).inserted } }
+
+    /// Goes on when a claimed transaction's decision is durable, or is not.
+    func finish(_ id: String, _ failure: LogError?, completion: @escaping @Sendable (LogError?) -> Void) {
+        if failure == nil { return writeMarkers(id, completion: completion) }
+        ending.withLock { _ = $0.remove(id) }
+        completion(failure)
+    }
+
+    /// Writes a claimed transaction's markers, and when they are durable that it is complete. A partition that has failed keeps its
+    /// transaction prepared until the next start.
+    private func writeMarkers(_ id: String, completion: @escaping @Sendable (LogError?) -> Void) {
+        guard let transaction = transaction(id), transaction.phase.isPrepared else {
+            ending.withLock { _ = $0.remove(id) }
             return completion(nil)
         }
         let partitions = transaction.partitions.sorted().compactMap { topics.topic(named: $0.topic)?.partition($0.partition) }

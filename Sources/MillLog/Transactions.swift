@@ -49,7 +49,7 @@ package final class Transactions: Sendable {
     let coordinator: CoordinatorLog
     let topics: TopicTable
     private let environment: Environment
-    /// Transactional ids whose markers are being written.
+    /// Transactional ids whose end is being decided or written, by whom `claim` told so.
     let ending = Mutex<Set<String>>([])
 
     init(_ coordinator: CoordinatorLog, _ topics: TopicTable, _ environment: Environment) {
@@ -148,25 +148,16 @@ package final class Transactions: Sendable {
     /// Ends the transaction; the completion runs when all its markers are durable.
     package func end(_ id: String, _ producer: Producer, isCommit: Bool, completion: @escaping Completion<Void>) {
         let now = nowMillis
-        change(
-            id,
-            { [weak self] (result: Result<Bool, TransactionError>) in
-                switch result {
-                case .failure(let error): completion(.failure(error))
-                case .success(false): completion(.success(()))
-                case .success(true): self?.writeMarkers(id) { completion($0.map { .failure(.log($0)) } ?? .success(())) }
-                }
-            }
-        ) { found throws(TransactionError) in
+        change(id, completion) { found throws(TransactionError) in
             var transaction = try Self.current(found, producer)
             switch transaction.phase {
-            case .completeCommit where isCommit, .completeAbort where !isCommit: return (nil, false)
+            case .completeCommit where isCommit, .completeAbort where !isCommit: return (nil, ())
             case .prepareCommit where isCommit, .prepareAbort where !isCommit: throw .busy
             case .empty, .prepareCommit, .prepareAbort, .completeCommit, .completeAbort: throw .invalidState
             case .ongoing:
                 transaction.phase = isCommit ? .prepareCommit : .prepareAbort
                 transaction.updateMillis = now
-                return (transaction, true)
+                return (transaction, ())
             }
         }
     }
@@ -185,23 +176,21 @@ package final class Transactions: Sendable {
         return found
     }
 
-    /// Replaces a transaction's state by what `body` makes of it (nil leaves it) and answers when that is durable. An answer of nil is
-    /// for a transaction that has to be aborted first: its markers are written, and the caller is told `busy`.
+    /// Replaces a transaction's state by what `body` makes of it (nil leaves it) and answers when that is durable, and if it is a decision,
+    /// when its markers are, too. An answer of nil tells the caller to come again.
     private func change<T: Sendable>(
         _ id: String, _ completion: @escaping Completion<T>, _ body: (TransactionState?) throws(TransactionError) -> (TransactionState?, T?)
     ) {
         coordinator.update { state in
             do throws(TransactionError) {
                 let (changed, answer) = try body(state.transactions[id])
-                return (
-                    changed.map { [.transaction($0)] } ?? [],
-                    { [weak self] failure in
-                        if let failure { return completion(.failure(.log(failure))) }
-                        if let answer { return completion(.success(answer)) }
-                        self?.writeMarkers(id) { _ in }
-                        completion(.failure(.busy))
-                    }
-                )
+                let conclude: @Sendable (LogError?) -> Void = { failure in
+                    completion(failure.map { .failure(.log($0)) } ?? answer.map { .success($0) } ?? .failure(.busy))
+                }
+                guard let changed else { return ([], conclude) }
+                guard changed.phase.isPrepared else { return ([.transaction(changed)], conclude) }
+                guard claim(id) else { throw .busy }
+                return ([.transaction(changed)], { [weak self] failure in self?.finish(id, failure, completion: conclude) })
             } catch {
                 return ([], { _ in completion(.failure(error)) })
             }

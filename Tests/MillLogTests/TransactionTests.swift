@@ -1,6 +1,7 @@
 import MillIO
 import MillKafkaWire
 import MillTestKit
+import Synchronization
 import Testing
 
 @testable import MillLog
@@ -167,6 +168,28 @@ private func transactionalBatch(_ values: [String], _ producer: (id: Int64, epoc
         log.tick()
         #expect(log.transactions.all.isEmpty)
         #expect(throws: TransactionError.unknownProducer) { try caller.add(0, next) }
+    }
+
+    @Test func noMarkerIsWrittenBeforeTheDecisionIsDurable() throws {
+        let disk = try Disk()
+        let log = try disk.open()
+        let partition = try log.createTopic(name: "t").partitions[0]
+        let caller = Caller(log: log, id: "x")
+        let producer = try caller.initialize()
+        try caller.add(0, producer)
+        try caller.write(["a"], producer, sequence: 0)
+        let ends = Mutex<[Int64]>([])
+        disk.files.setFault { operation, path in
+            guard operation == .sync, path.hasSuffix("offsets.log") else { return nil }
+            // Whoever looks at transactions meanwhile leaves it alone.
+            log.tick()
+            ends.withLock { $0.append(partition.state.withLock { $0.logEndOffset }) }
+            return nil
+        }
+        try caller.end(producer, isCommit: true)
+        disk.files.setFault(nil)
+        #expect(ends.withLock { $0.first } == 1)
+        #expect(try readCommitted(partition) == ["a"])
     }
 
     @Test func offsetsOfATransactionAreTheGroupsWhenItCommits() throws {
