@@ -9,11 +9,13 @@ DURATION ?=
 QUERY ?=
 EVENTS ?= 2000000
 WORKERS ?= 1
+N ?=
+SEED ?=
 RUNS ?= $(if $(PEERS),3,1)
 PEERS ?=
 T ?=
 
-.PHONY: help setup build test unit integration demo bench bless tidy format fuzz docs clean
+.PHONY: help setup build test unit integration crash demo bench bless tidy format fuzz docs clean
 
 help: ## List the verbs
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -33,6 +35,9 @@ unit: setup ## Run unit tests only; T=MillSQLTests picks some
 
 integration: build ## Run the tests with real clients only
 	@Scripts/test --integration-only
+
+crash: build ## Kill the server under load N=200 times, then compare every view with a recomputation; SEED=1
+	@Scripts/crash --kills $(or $(N),200) $(if $(SEED),--seed $(SEED))
 
 demo: build ## Play the balloon game, everything embedded; DURATION=30 ends it
 	@$(MILLRACE) demo $(if $(DURATION),--duration $(DURATION))

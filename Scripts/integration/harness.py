@@ -4,6 +4,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -36,25 +37,47 @@ class Checks:
         sys.exit(1 if self.failed or not self.passed else 0)
 
 
+def free_port():
+    """A port of the loopback that nobody listens on now, for a server that keeps its address through restarts."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
 class Server:
     """`millrace serve` in a directory of its own; port 0 lets the system choose. A context manager."""
 
-    def __init__(self, *, pg="127.0.0.1:0", kafka="127.0.0.1:0", workers=1, data_dir=None):
+    def __init__(self, *, pg="127.0.0.1:0", kafka="127.0.0.1:0", workers=1, data_dir=None, options=()):
         self.owned = None if data_dir else tempfile.mkdtemp(prefix="millrace-test-")
         self.data_dir = data_dir or self.owned
-        self.arguments = ["serve", "--data-dir", self.data_dir, "--pg", pg, "--kafka", kafka, "--workers", str(workers)]
+        self.arguments = ["serve", "--data-dir", self.data_dir, "--pg", pg, "--kafka", kafka, "--workers", str(workers), *options]
         self.lines, self.addresses, self.ready = [], {}, threading.Event()
 
     def __enter__(self):
+        self.start()
+        if not self.wait_ready():
+            self.process.kill()
+            sys.exit("the server did not get ready:\n" + "".join(self.lines[-20:]))
+        return self
+
+    def start(self):
+        """Starts the process and returns at once."""
         if not BINARY.exists():
             sys.exit(f"{BINARY} is missing: run make build")
         self.process = subprocess.Popen([BINARY, *self.arguments], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
         threading.Thread(target=self._read, daemon=True).start()
-        if not self.ready.wait(30) or len(self.addresses) < 2:
-            self.process.kill()
-            sys.exit("the server did not get ready:\n" + "".join(self.lines[-20:]))
+
+    def wait_ready(self, seconds=30):
+        """Whether the listeners answer; false when the process ended before or the time is over."""
+        if not self.ready.wait(seconds) or len(self.addresses) < 2:
+            return False
         self.pg, self.kafka = self.addresses["pg"], self.addresses["kafka"]
-        return self
+        return True
+
+    def kill(self):
+        """kill -9, and waits for the end."""
+        self.process.kill()
+        self.process.wait()
 
     def _read(self):
         for line in self.process.stderr:

@@ -8,7 +8,6 @@ import json
 import os
 import random
 import shutil
-import socket
 import sqlite3
 import stat
 import subprocess
@@ -17,15 +16,9 @@ import threading
 
 import psycopg
 from confluent_kafka import Producer
-from harness import BINARY, Checks, Server, wait_until
+from harness import BINARY, Checks, Server, free_port, wait_until
 
 NAMES = ["plain", "Größe", "事件 🐟", 'with "quotes"', "it's", "select"]
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def quoted(name):
@@ -48,11 +41,6 @@ def recount(rows):
         count, total = sums.get(row["k"], (0, 0))
         sums[row["k"]] = (count + 1, total + row["v"])
     return sorted((k, count, total) for k, (count, total) in sums.items())
-
-
-def kill(server):
-    server.process.kill()
-    server.process.wait()
 
 
 def views_are_right(checks, server, rows, what):
@@ -84,7 +72,7 @@ def first_life(checks, directory, kafka, rows):
         ]
         done = server.psql("-v", "ON_ERROR_STOP=1", *[part for statement in statements for part in ("-c", statement)])
         checks.check(done.returncode == 0, "psql makes a source, a table and views", done.stderr)
-        kill(server)
+        server.kill()
     mode = stat.S_IMODE(os.stat(f"{directory}/meta.db").st_mode)
     checks.check(mode == 0o600, "meta.db is readable by its owner alone", oct(mode))
 
@@ -107,7 +95,7 @@ def second_life(checks, directory, kafka, rows):
         second = subprocess.run(
             [BINARY, "serve", "--data-dir", directory, "--pg", "127.0.0.1:0", "--kafka", "127.0.0.1:0"], text=True, capture_output=True, timeout=30)
         checks.check(second.returncode != 0 and "is in use by another process" in second.stderr, "a second process is refused", second.stderr)
-        kill(server)
+        server.kill()
 
 
 def broker_away(checks, directory, rows):
@@ -125,7 +113,7 @@ def broker_away(checks, directory, rows):
                 checks.check(False, "a view that waits for its broker is refused")
             except psycopg.Error as error:
                 checks.check(error.sqlstate == "55000", "a view that waits for its broker is refused with the reason", str(error))
-        kill(server)
+        server.kill()
 
 
 def definitions_under_fire(checks, directory, kafka, rows, seed, rounds):

@@ -127,9 +127,10 @@ package actor Engine {
         discovery?.cancel()
         discovery = nil
         checkpoints?.cancel()
+        // Before what follows: a checkpoint that waits for space would otherwise be waited for.
+        keeper?.stop()
         await checkpoints?.value
         checkpoints = nil
-        keeper?.stop()
         await checkpoint()
         restoration.cancel()
         for abandonment in abandonments.values { abandonment.abandon() }

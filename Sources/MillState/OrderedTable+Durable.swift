@@ -24,10 +24,11 @@ extension OrderedTable: DurableTable {
         let entries = numbers.compactMap { number -> SealedOrderedPage? in
             pages[Int(number)].map { SealedOrderedPage(number: number, page: OrderedPage($0), payloadStrings: payloadStrings, table: self) }
         }
-        let seal = SealedPages(table: table, shape: shape, entries)
+        // A page without memory is free.
+        let freed = numbers.filter { pages[Int($0)] == nil }
+        let seal = SealedPages(table: table, shape: shape, entries, freed: freed)
         watch.pointee.begin(seal)
-        // A page without memory is not in the seal: it is free.
-        for number in numbers where pages[Int(number)] == nil { watch.pointee.forget(Int(number)) }
+        for number in freed { watch.pointee.forget(Int(number)) }
         return seal
     }
 

@@ -12,6 +12,8 @@ package final class SealedPages: @unchecked Sendable {
     /// What the checkpoint's blocks are named by.
     package let table: UInt32
     package let shape: TableShape
+    /// Pages that the table no longer has: what is stored of them need not stay.
+    package let freed: [UInt32]
     private let entries: [any SealedPage]
     private let states: UnsafeMutablePointer<Atomic<UInt8>>
     private let taken: UnsafeMutablePointer<[UInt8]>
@@ -20,9 +22,10 @@ package final class SealedPages: @unchecked Sendable {
     private static let claimed: UInt8 = 1
     private static let ready: UInt8 = 2
 
-    init(table: UInt32, shape: TableShape, _ entries: [any SealedPage]) {
+    init(table: UInt32, shape: TableShape, _ entries: [any SealedPage], freed: [UInt32] = []) {
         self.table = table
         self.shape = shape
+        self.freed = freed
         self.entries = entries
         states = .allocate(capacity: entries.count)
         taken = .allocate(capacity: entries.count)

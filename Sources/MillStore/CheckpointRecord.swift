@@ -114,9 +114,9 @@ package struct CheckpointRecord: Sendable, Hashable {
         guard Array(try header.take(8)) == Self.magic, try header.get(UInt32.self) == Self.version else { throw RecordDamage() }
         let count = Int(try header.get(UInt32.self))
         let sum = try header.get(UInt32.self)
-        _ = try header.get(UInt32.self)
+        guard try header.get(UInt32.self) == 0 else { throw RecordDamage() }
         let part = try header.take(count)
-        guard checksum(part) == sum else { throw RecordDamage() }
+        guard header.isAtEnd, checksum(part) == sum else { throw RecordDamage() }
         var body = RecordReader(part)
         number = try body.get(UInt64.self)
         let epoch = Epoch(try body.get(UInt64.self))
@@ -124,7 +124,9 @@ package struct CheckpointRecord: Sendable, Hashable {
         let dmlPosition = DMLPosition(try body.get(UInt64.self))
         workers = Int(try body.get(UInt32.self))
         nextTable = try body.get(UInt32.self)
-        files = try body.getList { (body) throws(RecordDamage) in PageFile(number: try body.get(UInt64.self), bytes: try body.get(UInt64.self)) }
+        files = try body.getList { (body) throws(RecordDamage) in
+            PageFile(number: try body.get(UInt64.self), bytes: try body.get(UInt64.self))
+        }
         tables = try body.getList { (body) throws(RecordDamage) in try Table(&body) }
         position = EpochPosition(epoch: epoch, openedAtMicros: openedAt, dmlPosition: dmlPosition, offsets: try SourceOffsets(from: &body))
         notes = try body.getList { (body) throws(RecordDamage) in

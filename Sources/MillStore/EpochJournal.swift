@@ -53,11 +53,17 @@ package final class EpochJournal: Sendable {
 
     private static func append(_ position: EpochPosition, to state: inout State) throws(IOFailure) {
         guard let file = state.file else { return }
+        // After a start the sources are read again from the checkpoint on, and until then nobody sees what comes of it. Were that noted, a
+        // second crash in the middle would let readers in too early.
+        var position = position
+        position.dmlPosition = max(position.dmlPosition, state.position.dmlPosition)
         var moved: SourceOffsets = [:]
         for (source, splits) in position.offsets {
-            let before = state.position.offsets[source]
+            let before = state.position.offsets[source] ?? [:]
             if before == splits { continue }
-            moved[source] = splits.filter { before?[$0.key] != $0.value }
+            let furthest = before.merging(splits) { max($0, $1) }
+            moved[source] = furthest.filter { before[$0.key] != $0.value }
+            position.offsets[source] = furthest
         }
         var body = RecordWriter()
         body.put(position.epoch.number)

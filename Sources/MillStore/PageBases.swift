@@ -32,6 +32,16 @@ struct PageBases: Sendable {
         liveBytes -= base.bytes
     }
 
+    /// Forgets pages that a table no longer has.
+    mutating func forget(_ pages: [UInt32], of table: TableID) {
+        guard var bases = tables.removeValue(forKey: table) else { return }
+        for page in pages where Int(page) < bases.count {
+            forget(bases[Int(page)])
+            bases[Int(page)] = Base()
+        }
+        tables[table] = bases
+    }
+
     /// Forgets the tables that are no more.
     mutating func keep(only kept: Set<TableID>) {
         for table in tables.keys where !kept.contains(table) {

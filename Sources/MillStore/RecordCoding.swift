@@ -62,5 +62,6 @@ package struct RecordReader {
 }
 
 func checksum(_ bytes: some Collection<UInt8>) -> UInt32 {
-    bytes.withContiguousStorageIfAvailable { mill_crc32c(0, $0.baseAddress, $0.count) } ?? Array(bytes).withUnsafeBytes { mill_crc32c(0, $0.baseAddress, $0.count) }
+    bytes.withContiguousStorageIfAvailable { mill_crc32c(0, $0.baseAddress, $0.count) }
+        ?? Array(bytes).withUnsafeBytes { mill_crc32c(0, $0.baseAddress, $0.count) }
 }

@@ -47,14 +47,17 @@ package final class RecoveredState: Sendable {
             return true
         } catch {
             throw SQLError(
-                .dataCorrupted, "the stored state of node \(place.node), table \(place.ordinal), worker \(place.worker) is damaged: \(error)",
+                .dataCorrupted,
+                "the stored state of node \(place.node), table \(place.ordinal), worker \(place.worker) is damaged: \(error)",
                 hint: "Drop and create the object again, or restore the data directory from a copy.")
         }
     }
 }
 
 extension RecoveredState {
-    private static func restore(_ table: any DurableTable, from bytes: UnsafeRawBufferPointer, _ place: BlockIndex.Place) -> Result<Void, StateCorruption> {
+    private static func restore(_ table: any DurableTable, from bytes: UnsafeRawBufferPointer, _ place: BlockIndex.Place) -> Result<
+        Void, StateCorruption
+    > {
         guard BlockChecksums.isBodyWhole(bytes), let block = StateBlock(bytes) else {
             return .failure(
                 StateCorruption("the block at \(place.offset) of page file \(place.file) has another checksum than it says"))

@@ -77,6 +77,9 @@ package final class StateStore: Sendable {
         var pages = PageBases()
         /// The last page file of the record.
         var file: (any File)?
+        /// No page file ever had this number or a higher one: a checkpoint that failed may be on the disk all the same, and what it names
+        /// must stay as it is until a later one is.
+        var nextFile: UInt64 = 1
         /// A sync failed, or a checkpoint was given up: nothing on disk is built upon.
         var isDistrusted = false
     }
@@ -135,17 +138,20 @@ package final class StateStore: Sendable {
         }
     }
 
-    private func write(_ checkpoint: Checkpoint, _ written: inout Written, _ retry: (IOFailure) -> Bool) throws(IOFailure) -> CheckpointReport {
+    private func write(_ checkpoint: Checkpoint, _ written: inout Written, _ retry: (IOFailure) -> Bool) throws(IOFailure)
+        -> CheckpointReport
+    {
         let number = (written.record?.number ?? 0) + 1
+        let kept = (written.record?.tables ?? []).filter { checkpoint.kept.contains($0.place.job) }
         if written.isDistrusted {
             written.file = nil
-            written.pages = PageBases()
+            // What does not run cannot be written anew. It lies in what was synced for the last record, and that still counts.
+            written.pages.keep(only: Set(kept.map(\.id)))
         }
-        var pageFiles = written.isDistrusted ? [] : written.record?.files ?? []
+        var pageFiles = written.isDistrusted && kept.isEmpty ? [] : written.record?.files ?? []
         var touched: [any File] = []
         var isNewFile = false
         var bytesWritten = 0
-        let kept = written.isDistrusted ? [] : (written.record?.tables ?? []).filter { checkpoint.kept.contains($0.place.job) }
         written.pages.keep(only: Set(checkpoint.tables.map(\.id) + kept.map(\.id)))
 
         var buffer: [UInt8] = []
@@ -153,7 +159,8 @@ package final class StateStore: Sendable {
         func flush() throws(IOFailure) {
             guard !buffer.isEmpty else { return }
             if written.file == nil || pageFiles.isEmpty || pageFiles[pageFiles.count - 1].bytes >= UInt64(fileBytesMax) {
-                let next = (pageFiles.last?.number ?? written.record?.files.last?.number ?? 0) + 1
+                let next = written.nextFile
+                written.nextFile += 1
                 let file = try attempt(retry) { () throws(IOFailure) in
                     try self.files.createDirectory(self.directory)
                     let file = try self.files.open(self.path("pages", next), .create)
@@ -181,6 +188,7 @@ package final class StateStore: Sendable {
                 BlockChecksums.write(&buffer, from: start)
                 if buffer.count >= Self.bufferBytes { try flush() }
             }
+            written.pages.forget(changes.freed, of: table.id)
         }
         try flush()
         for file in touched { try file.sync() }
@@ -192,7 +200,8 @@ package final class StateStore: Sendable {
         for table in checkpoint.tables { if let changes = table.changes { shapes[table.id] = changes.shape } }
         let record = CheckpointRecord(
             number: number, position: checkpoint.position, workers: checkpoint.workers, nextTable: names.withLock { $0.nextTable },
-            files: pageFiles, tables: checkpoint.tables.compactMap { table in
+            files: pageFiles,
+            tables: checkpoint.tables.compactMap { table in
                 shapes[table.id].map { CheckpointRecord.Table(id: table.id, place: table.place, shape: $0) }
             } + kept, notes: checkpoint.notes)
         let bytes = record.bytes
@@ -218,7 +227,8 @@ package final class StateStore: Sendable {
             names.isDistrusted = false
         }
         return CheckpointReport(
-            number: number, position: checkpoint.position, bytesWritten: bytesWritten, bytesOnDisk: pageFiles.reduce(0) { $0 + Int($1.bytes) })
+            number: number, position: checkpoint.position, bytesWritten: bytesWritten,
+            bytesOnDisk: pageFiles.reduce(0) { $0 + Int($1.bytes) })
     }
 
     private func attempt<T>(_ retry: (IOFailure) -> Bool, _ body: () throws(IOFailure) -> T) throws(IOFailure) -> T {
@@ -242,7 +252,8 @@ package final class StateStore: Sendable {
 
     /// Files that neither the last checkpoint nor the one before it need.
     private func isObsolete(
-        _ name: String, _ number: UInt64, _ previous: UInt64, keeping record: CheckpointRecord, _ last: CheckpointRecord?, _ freed: Set<UInt64>
+        _ name: String, _ number: UInt64, _ previous: UInt64, keeping record: CheckpointRecord, _ last: CheckpointRecord?,
+        _ freed: Set<UInt64>
     ) -> Bool {
         guard let (kind, its) = Self.parse(name) else { return name.hasSuffix(".new") }
         switch kind {
@@ -258,7 +269,9 @@ package final class StateStore: Sendable {
             var offset = 0
             while offset < all.count {
                 let count = Int(all.loadUnaligned(fromByteOffset: offset, as: UInt32.self))
-                if let block = StateBlock(UnsafeRawBufferPointer(rebasing: all[offset..<offset + count])) { pages.note(block, bytes: count, in: file) }
+                if let block = StateBlock(UnsafeRawBufferPointer(rebasing: all[offset..<offset + count])) {
+                    pages.note(block, bytes: count, in: file)
+                }
                 offset += count
             }
         }
@@ -299,7 +312,9 @@ package final class StateStore: Sendable {
             try files.syncDirectory(directory.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/"))
             return (nil, 0)
         }
-        let numbers = try files.list(directory).compactMap { name in Self.parse(name).flatMap { $0.kind == "checkpoint" ? $0.number : nil } }
+        let names = try files.list(directory).compactMap { Self.parse($0) }
+        if let last = names.filter({ $0.kind == "pages" }).map(\.number).max() { written.withLock { $0.nextFile = last + 1 } }
+        let numbers = names.filter { $0.kind == "checkpoint" }.map(\.number)
         for number in numbers.sorted(by: >) {
             let bytes = try files.open(path("checkpoint", number), .read).readAll()
             guard let record = try? CheckpointRecord(bytes), try hasWholeFiles(record) else { continue }
@@ -310,7 +325,8 @@ package final class StateStore: Sendable {
 
     private func hasWholeFiles(_ record: CheckpointRecord) throws(IOFailure) -> Bool {
         for file in record.files {
-            guard files.exists(path("pages", file.number)), try files.open(path("pages", file.number), .read).size() >= Int(file.bytes) else {
+            guard files.exists(path("pages", file.number)), try files.open(path("pages", file.number), .read).size() >= Int(file.bytes)
+            else {
                 return false
             }
         }
@@ -326,7 +342,9 @@ package final class StateStore: Sendable {
             try index.read(file, pages)
         }
         // What a checkpoint that did not come to its end appended.
-        if let last = record.files.last, let file = open[last.number], try file.size() > Int(last.bytes) { try file.truncate(to: Int(last.bytes)) }
+        if let last = record.files.last, let file = open[last.number], try file.size() > Int(last.bytes) {
+            try file.truncate(to: Int(last.bytes))
+        }
         let (bases, lastFile, files) = (index.bases, record.files.last.flatMap { open[$0.number] }, open)
         names.withLock { names in
             names.nextTable = record.nextTable

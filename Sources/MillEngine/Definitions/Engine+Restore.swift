@@ -109,6 +109,8 @@ extension Engine {
             }
         }
         await attachRestored(jobs)
+        // From here on what they read moves on without them: a view that joins later begins anew. A table has nothing but what is stored.
+        restoration.resumable = restoration.resumable.filter { catalog.object($0)?.kind == .table }
         retryLater()
     }
 
@@ -126,6 +128,8 @@ extension Engine {
                 if creating.contains(job.id) { Task { await recover(job, after: before, isResumed: isResumed) } }
             case .failure(let error):
                 abandonments[job.id] = nil
+                // Damage is not passed over by beginning anew: the view stays as it is until it is rebuilt or dropped.
+                if error.sqlState == .dataCorrupted, catalog.object(job.id)?.kind == .materializedView { restoration.jobs.remove(job.id) }
                 hold(job.id, error)
             }
         }

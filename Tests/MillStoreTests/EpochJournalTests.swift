@@ -1,0 +1,87 @@
+import MillBase
+import MillConnectorKit
+import MillIO
+import Testing
+
+@testable import MillStore
+
+@Suite struct EpochJournalTests {
+    private let files = MemoryFileSystem()
+    private let source = ObjectID(5)
+    private let first = SourceSplit(name: "t/0", topic: "t", partition: 0)
+    private let second = SourceSplit(name: "t/1", topic: "t", partition: 1)
+
+    private func position(_ epoch: UInt64, _ offsets: [SourceSplit: Int64]) -> EpochPosition {
+        EpochPosition(
+            epoch: Epoch(epoch), openedAtMicros: Int64(epoch), dmlPosition: DMLPosition(epoch), offsets: [source: offsets.mapValues { SplitOffset($0) }])
+    }
+
+    private func journal() throws -> EpochJournal {
+        try files.createDirectory("/state")
+        return EpochJournal(directory: "/state", files: files)
+    }
+
+    @Test func givesTheLastEpochWithAllOffsets() throws {
+        let journal = try journal()
+        #expect(try journal.lastPublished(since: nil) == .start)
+        try journal.begin(checkpoint: 0, at: .start)
+        try journal.append(position(1, [first: 10, second: 20]))
+        try journal.append(position(2, [first: 10, second: 25]))
+        #expect(try journal.lastPublished(since: nil) == position(2, [first: 10, second: 25]))
+        // The next one begins with all that is known.
+        try journal.begin(checkpoint: 1)
+        try files.remove("/state/journal-0")
+        try journal.append(position(3, [first: 11, second: 25]))
+        #expect(try journal.lastPublished(since: nil) == position(3, [first: 11, second: 25]))
+    }
+
+    /// Sources are read again from the checkpoint on, and the process ends again before they are where they were.
+    @Test func aCrashInTheMiddleOfRecoveryTakesNothingBack() throws {
+        var journal = try journal()
+        try journal.begin(checkpoint: 0, at: .start)
+        try journal.append(position(8, [first: 100, second: 7]))
+        journal = EpochJournal(directory: "/state", files: files)
+        let published = try journal.lastPublished(since: nil)
+        try journal.begin(checkpoint: 0, at: published)
+        try journal.append(position(9, [first: 60, second: 9]))
+        let last = try EpochJournal(directory: "/state", files: files).lastPublished(since: nil)
+        #expect(last == position(9, [first: 100, second: 9]))
+    }
+
+    @Test func endsAtTheFirstEntryThatIsNotWhole() throws {
+        let journal = try journal()
+        try journal.begin(checkpoint: 0, at: .start)
+        var known: Set<EpochPosition> = [.start]
+        for epoch in 1...4 {
+            let next = position(UInt64(epoch), [first: Int64(epoch) * 10])
+            try journal.append(next)
+            known.insert(next)
+        }
+        let bytes = try files.open("/state/journal-0", .read).readAll()
+        var found: Set<EpochPosition> = []
+        for index in bytes.indices {
+            var flipped = bytes
+            flipped[index] ^= 0x11
+            for damaged in [flipped, Array(bytes[..<index])] {
+                let disk = MemoryFileSystem()
+                try disk.createDirectory("/state")
+                try disk.replace("/state/journal-0", with: damaged)
+                let last = try EpochJournal(directory: "/state", files: disk).lastPublished(since: nil)
+                #expect(known.contains(last), "byte \(index): \(last)")
+                found.insert(last)
+            }
+        }
+        #expect(found.count == known.count - 1)
+    }
+
+    @Test func isNotThereBeforeItsFirstEntryIs() throws {
+        let journal = try journal()
+        try journal.begin(checkpoint: 0, at: position(4, [first: 40]))
+        files.setFault { operation, path in operation == .rename && path.hasSuffix("journal-1.new") ? 5 : nil }
+        #expect(throws: IOFailure.self) { try journal.begin(checkpoint: 1) }
+        files.setFault(nil)
+        // The old one goes on.
+        try journal.append(position(5, [first: 50]))
+        #expect(try journal.lastPublished(since: nil) == position(5, [first: 50]))
+    }
+}
