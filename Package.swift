@@ -63,7 +63,7 @@ let modules: [Module] = [
     Module(
         name: "MillBench",
         uses: [
-            "MillBase", "MillColumnar", "MillIO", "MillText", "MillPgWire", "MillKafkaWire", "MillLog", "MillConnectorKit", "MillConnectors", "MillPlan",
+            "MillBase", "MillColumnar", "MillIO", "MillText", "MillPgWire", "MillKafkaWire", "MillLog", "MillConnectorKit", "MillConnectors", "MillPlan", "MillStore",
             "MillDataflow", "MillEngine", "CJSONDecode", "CRdkafka",
         ]),
     Module(name: "MillTestKit", uses: ["MillBase", "MillColumnar", "MillIO", "MillSQL", "MillExpr", "MillState", "MillStore", "MillPlan", "MillDataflow"], tests: false),

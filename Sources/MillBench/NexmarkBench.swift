@@ -5,6 +5,7 @@ import MillEngine
 package import MillIO
 import MillConnectors
 import MillKafkaWire
+import MillStore
 package import MillLog
 
 #if canImport(Glibc)
@@ -33,8 +34,13 @@ package struct NexmarkBench: Sendable {
     package var directory: String
     package var workerCount: Int
     package var queries: [NexmarkQuery]
+    /// From one checkpoint of state to the next; nil for state that is only in memory.
+    package var checkpointInterval: Duration?
 
-    package init(events: Int, seed: UInt64, input: Input, directory: String, workerCount: Int, queries: [NexmarkQuery]) {
+    package init(
+        events: Int, seed: UInt64, input: Input, directory: String, workerCount: Int, queries: [NexmarkQuery], checkpointInterval: Duration? = nil
+    ) {
+        self.checkpointInterval = checkpointInterval
         self.events = events
         self.seed = seed
         self.input = input
@@ -53,6 +59,8 @@ package struct NexmarkBench: Sendable {
         package var rowCount: Int64
         package var checksum: UInt64
         package var workerCount: Int
+        /// The last checkpoint's number and the bytes of all its files; nil without checkpoints.
+        package var checkpoints: (number: UInt64, bytesOnDisk: Int)?
 
         package var json: String {
             let rate = Int(Double(events) / seconds)
@@ -60,7 +68,7 @@ package struct NexmarkBench: Sendable {
             return """
                 {"query": "\(query)", "events": \(events), "seconds": \(Self.text(seconds)), "cpu_seconds": \(Self.text(cpuSeconds)), \
                 "events_per_second": \(rate), "events_per_second_per_core": \(perCore), "peak_rss_bytes": \(peakRSSBytes), \
-                "rows": \(rowCount), "checksum": "\(String(checksum, radix: 16))", "workers": \(workerCount)}
+                "rows": \(rowCount), "checksum": "\(String(checksum, radix: 16))", "workers": \(workerCount)\(checkpoints.map { ", \"checkpoints\": \($0.number), \"state_bytes_on_disk\": \($0.bytesOnDisk)" } ?? "")}
                 """
         }
 
@@ -141,7 +149,9 @@ package struct NexmarkBench: Sendable {
 
     package func run(_ query: NexmarkQuery, environment: Environment, log: Log?) async throws -> Result {
         let assembly = Assembly(environment: environment, embedded: log.map { EmbeddedBroker(log: $0, addresses: [Self.logAddress]) })
-        let engine = Engine(environment: environment, options: Engine.Options(workerCount: workerCount), assembly: assembly)
+        let keeper = try stateKeeper()
+        let engine = Engine(environment: environment, options: Engine.Options(workerCount: workerCount), assembly: assembly, keeper: keeper)
+        if keeper != nil { await engine.start() }
         let session = Session(engine: engine, userName: "root", databaseName: "dev")
         let generator = NexmarkGenerator(seed: seed, events: events)
         for kind in query.streams { try await session.run(definition(of: kind)) }
@@ -155,7 +165,17 @@ package struct NexmarkBench: Sendable {
         await engine.stop()
         return Result(
             query: query.name, events: query.streams.reduce(0) { $0 + generator.count(of: $1) }, seconds: seconds, cpuSeconds: cpu,
-            peakRSSBytes: peak, rowCount: measured.rowCount, checksum: measured.checksum, workerCount: workerCount)
+            peakRSSBytes: peak, rowCount: measured.rowCount, checksum: measured.checksum, workerCount: workerCount,
+            checkpoints: keeper.map { ($0.lastReport?.number ?? 0, $0.lastReport?.bytesOnDisk ?? 0) })
+    }
+
+    /// An empty directory on the disk for state, when there are to be checkpoints.
+    private func stateKeeper() throws -> StateKeeper? {
+        guard let checkpointInterval else { return nil }
+        let environment = Environment.system
+        try environment.files.remove("\(directory)/state")
+        return try StateKeeper(
+            environment: environment, directory: "\(directory)/state", options: StateKeeper.Options(interval: checkpointInterval))
     }
 
     /// The yardstick: a plain C++ loop that decodes the bids of the same files into the same columns.

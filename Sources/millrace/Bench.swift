@@ -18,13 +18,16 @@ struct Bench: AsyncParsableCommand {
         @Option(help: "Read them as 'file', from 'memory', or from the embedded 'log'.") var source = "file"
         @Option(help: "Threads that run the queries.") var workers = 1
         @Option(help: "Runs of each query.") var runs = 1
+        @Option(help: "Milliseconds from one checkpoint of state on the disk to the next; 0: none.") var checkpointInterval = 0
         @Flag(help: "One JSON object a line on standard output.") var json = false
         @Flag(help: "Write the input and print the queries as statements instead of running them.") var statements = false
 
         func run() async throws {
             let queries = try sql.map { [NexmarkQuery(sql: $0)] } ?? namedQueries()
             guard let kind = NexmarkBench.Input(rawValue: source) else { throw ValidationError("--source takes file, memory or log") }
-            let bench = NexmarkBench(events: events, seed: seed, input: kind, directory: input, workerCount: workers, queries: queries)
+            let bench = NexmarkBench(
+                events: events, seed: seed, input: kind, directory: input, workerCount: workers, queries: queries,
+                checkpointInterval: checkpointInterval > 0 ? .milliseconds(checkpointInterval) : nil)
             StandardError.write("preparing \(events) events in \(input)\n")
             try bench.prepare(.system)
             if statements {
