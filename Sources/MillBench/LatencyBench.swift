@@ -18,6 +18,8 @@ import Darwin
 ///
 /// An event's time begins when it is due, not when the generator got round to it, and ends when an answer with it has arrived; so the
 /// generator's delays, its batching (`linger.ms` 1), the log's fsync and the pause between two questions are all in it.
+///
+/// Before each part as much memory is touched as the log will take of it: see `MemoryTouch`.
 package struct LatencyBench: Sendable {
     /// Of the measured part, at the even rate.
     package var seconds: Double
@@ -29,6 +31,8 @@ package struct LatencyBench: Sendable {
     package var rate: Int?
     package var seed: UInt64
     package var workerCount: Int
+    /// Whether memory is left as it is found, not touched before it is needed.
+    package var leavesMemoryCold = false
     /// For the server's data; on the file system whose fdatasync is measured. Made anew and removed afterwards.
     package var directory: String
 
@@ -61,6 +65,9 @@ package struct LatencyBench: Sendable {
         /// What anything else used meanwhile, the kernel's own threads among it: from a quarter of a core on, distrust the rest.
         package var otherCores: Double
 
+        /// What a new MiB of memory cost in milliseconds before the measured part, and once it had been touched; nil when left cold.
+        package var memory: (first: Double, again: Double)?
+
         /// What p99 should stay under: 10 ms beside the disk.
         package var goalMillis: Double { 10 + sync.p99 }
 
@@ -69,7 +76,8 @@ package struct LatencyBench: Sendable {
             {"rate": \(rate), "peak": \(peak.map(String.init) ?? "null"), "events": \(events), "answers": \(answers), \
             "latency_ms": \(latency.json), "lateness_ms": \(lateness.json), "fdatasync_ms": \(sync.json), "goal_p99_ms": \(Self.text(goalMillis)), \
             "generator_cores": \(Self.text(generatorCores)), "reader_cores": \(Self.text(readerCores)), "server_cores": \(Self.text(serverCores)), \
-            "other_cores": \(Self.text(otherCores))}
+            "other_cores": \(Self.text(otherCores)), \
+            "memory_ms_per_mib": \(memory.map { "[\(Self.text($0.first)), \(Self.text($0.again))]" } ?? "null")}
             """
         }
 
@@ -78,6 +86,10 @@ package struct LatencyBench: Sendable {
 
     /// Load that is not measured, before the part that is: the rate has just changed.
     private static let warmUpSeconds = 1.0
+    /// Of an event in the log, with room for what views keep of it.
+    private static let eventBytes = 400
+    /// Events a second, more than a peak was ever found to be.
+    private static let peakMax = 2_000_000
 
     package func run(_ environment: Environment) throws -> Result {
         guard !environment.files.exists(directory) else { throw BenchFailure("\(directory) is there already") }
@@ -104,12 +116,21 @@ package struct LatencyBench: Sendable {
 
     /// The rate at which events become visible that come as fast as they are taken, until the last of them is.
     private func findPeak(_ load: BidLoad, _ watch: ViewWatch, _ clock: any Clock) throws -> Int {
+        _ = try touchMemory(events: Double(Self.peakMax) * peakSeconds, clock)
         let first = load.produced
         let start = clock.monotonicNanos
         try load.flood(seconds: peakSeconds)
         let end = try watch.wait(for: load.produced)
         usleep(UInt32(settleSeconds * 1e6))
         return Int(Double(load.produced - first) * 1e9 / Double(end.nanos - start))
+    }
+
+    /// Has memory for so many events; what a MiB cost at first and then.
+    private func touchMemory(events: Double, _ clock: any Clock) throws -> (first: Double, again: Double)? {
+        guard !leavesMemoryCold else { return nil }
+        let byteCount = Int(min(events, 1e9)) * Self.eventBytes
+        let first = try MemoryTouch(byteCount: byteCount, clock: clock)
+        return (first.millisPerMebibyte, try MemoryTouch(byteCount: byteCount, clock: clock).millisPerMebibyte)
     }
 
     /// Processor time used so far.
@@ -132,6 +153,7 @@ package struct LatencyBench: Sendable {
     private func measure(
         _ rate: Int, _ peak: Int?, _ load: BidLoad, _ watch: ViewWatch, _ server: ServerProcess, _ environment: Environment
     ) throws -> Result {
+        let memory = try touchMemory(events: Double(rate) * (Self.warmUpSeconds + seconds), environment.clock)
         let schedule = load.schedule(rate: rate)
         let first = schedule.first + Int(Double(rate) * Self.warmUpSeconds)
         _ = try load.produce(until: first, by: schedule)
@@ -158,6 +180,6 @@ package struct LatencyBench: Sendable {
         return Result(
             peak: peak, rate: rate, events: end - first, answers: answers, latency: Percentiles(micros: micros), lateness: Percentiles(micros: late),
             sync: sync, generatorCores: (own - reader) / wall, readerCores: reader / wall, serverCores: served / wall,
-            otherCores: max(after.machine - before.machine - own - served, 0) / wall)
+            otherCores: max(after.machine - before.machine - own - served, 0) / wall, memory: memory)
     }
 }

@@ -18,6 +18,7 @@ extension Bench {
         @Option(help: "Seed of the events.") var seed: UInt64 = 42
         @Option(help: "Threads that run the view.") var workers = 1
         @Option(help: "Where the log is kept meanwhile, a directory that is not there yet; in the temporary directory when left out.") var dataDir: String?
+        @Flag(help: "Leave memory as it is found instead of having it handed out by a virtual machine's host before.") var coldMemory = false
         @Flag(help: "One JSON object on standard output.") var json = false
 
         func validate() throws {
@@ -28,9 +29,10 @@ extension Bench {
         }
 
         func run() async throws {
-            let bench = LatencyBench(
+            var bench = LatencyBench(
                 seconds: seconds, peakSeconds: peakSeconds, settleSeconds: settleSeconds, rate: rate, seed: seed, workerCount: workers,
                 directory: dataDir ?? TemporaryDirectory.path("latency"))
+            bench.leavesMemoryCold = coldMemory
             let result = try bench.run(.system)
             StandardOutput.write(json ? result.json + "\n" : result.text)
         }
@@ -39,12 +41,13 @@ extension Bench {
 
 extension LatencyBench.Result {
     fileprivate var text: String {
-        func cores(_ share: Double) -> String { "\((share * 100).rounded() / 100)" }
+        func rounded(_ value: Double) -> String { "\((value * 100).rounded() / 100)" }
         return """
             rate        \(rate) events/s\(peak.map { ", half of the peak of \($0)" } ?? "")
             visible     median \(latency.median) ms, p99 \(latency.p99) ms, p99.9 \(latency.p999) ms, worst \(latency.worst) ms (\(answers) answers)
-            generator   p99 \(lateness.p99) ms late, worst \(lateness.worst) ms; \(cores(generatorCores)) cores, the reader \(cores(readerCores))
-            server      \(cores(serverCores)) cores, anything else on the machine \(cores(otherCores))
+            generator   p99 \(lateness.p99) ms late, worst \(lateness.worst) ms; \(rounded(generatorCores)) cores, the reader \(rounded(readerCores))
+            server      \(rounded(serverCores)) cores, anything else on the machine \(rounded(otherCores))
+            memory      \(memory.map { "\(rounded($0.first)) ms a new MiB, then \(rounded($0.again))" } ?? "left as it was")
             fdatasync   median \(sync.median) ms, p99 \(sync.p99) ms, worst \(sync.worst) ms
             goal        p99 under \((goalMillis * 1000).rounded() / 1000) ms: \(latency.p99 < goalMillis ? "met" : "missed")
 

@@ -21,6 +21,13 @@ import Testing
         #expect(String(decoding: bids.record(4), as: UTF8.self).hasPrefix("{\"sequence\":1000000000004,"))
     }
 
+    @Test func touchedMemoryIsWholePagesAndHalfOfWhatIsFreeAtMost() {
+        #expect(MemoryTouch.touched(1 << 20, free: 1 << 30) == 1 << 20)
+        #expect(MemoryTouch.touched(10_000, free: 1 << 30) == 8192)
+        #expect(MemoryTouch.touched(1 << 30, free: 1 << 20) == 1 << 19)
+        #expect(MemoryTouch.touched(0, free: 0) == 4096)
+    }
+
     @Test func aScheduleSaysWhatIsDue() {
         let schedule = BidLoad.Schedule(startNanos: 1_000_000_000, first: 50, rate: 1000)
         #expect(schedule.dueNanos(50) == 1_000_000_000)
