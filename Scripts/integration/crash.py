@@ -26,7 +26,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from crash_record import move_offsets
 from harness import Checks, Server, free_port, read_topic, wait_until
 
-PRODUCERS, KEYS, BASE = 3, 500, datetime.datetime(2026, 1, 1)
+PRODUCERS, KEYS, BASE = 3, 2000, datetime.datetime(2026, 1, 1)
 VIEWS = {
     "progress": "SELECT producer, count(*) AS n, max(seq) AS latest FROM facts GROUP BY producer",
     "joined": "SELECT f.producer, f.seq, f.v, f.at, n.id, n.weight FROM facts f JOIN notes n ON f.k = n.k",
