@@ -15,7 +15,7 @@ RUNS ?= $(if $(PEERS),3,1)
 PEERS ?=
 T ?=
 
-.PHONY: help setup build test unit integration crash demo bench bless tidy format fuzz docs clean
+.PHONY: help setup build test unit integration crash sim demo bench bless tidy format fuzz docs clean
 
 help: ## List the verbs
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -38,6 +38,10 @@ integration: build ## Run the tests with real clients only
 
 crash: build ## Kill the server under load N=200 times, then compare every view with a recomputation; SEED=1
 	@Scripts/crash --kills $(or $(N),200) $(if $(SEED),--seed $(SEED))
+
+sim: setup ## Run the simulation for N=2000 seeds from SEED=1; with SEED alone that one
+	@swift build $(SWIFT_FLAGS) --build-tests
+	@MILLRACE_SEED=$(or $(SEED),1) MILLRACE_RUNS=$(or $(N),$(if $(SEED),1,2000)) swift test $(SWIFT_FLAGS) --skip-build --filter everyLifeGoesOn
 
 demo: build ## Play the balloon game, everything embedded; DURATION=30 ends it
 	@$(MILLRACE) demo $(if $(DURATION),--duration $(DURATION))

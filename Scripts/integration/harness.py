@@ -51,17 +51,18 @@ class Server:
         self.owned = None if data_dir else tempfile.mkdtemp(prefix="millrace-test-")
         self.data_dir = data_dir or self.owned
         self.arguments = ["serve", "--data-dir", self.data_dir, "--pg", pg, "--kafka", kafka, "--workers", str(workers), *options]
-        self.lines, self.addresses, self.ready = [], {}, threading.Event()
+        self.process, self.lines, self.addresses, self.ready = None, [], {}, threading.Event()
 
     def __enter__(self):
-        self.start()
+        if not self.process:
+            self.start()
         if not self.wait_ready():
             self.process.kill()
             sys.exit("the server did not get ready:\n" + "".join(self.lines[-20:]))
         return self
 
     def start(self):
-        """Starts the process and returns at once."""
+        """Starts the process and returns at once; entering the context waits for it."""
         if not BINARY.exists():
             sys.exit(f"{BINARY} is missing: run make build")
         self.process = subprocess.Popen([BINARY, *self.arguments], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)

@@ -128,7 +128,11 @@ extension PartitionLog {
             throw failure
         }
         (producers, transactions) = (foundProducers, foundTransactions)
-        guard segment.size < fileSize else { return Scan(hasIndex: covered == fileSize && covered > 0) }
+        guard segment.size < fileSize else {
+            // A process may have ended between a write and its sync: from here on it is read, and must not go with the machine.
+            if isLast, covered < fileSize { try segment.file.sync() }
+            return Scan(hasIndex: covered == fileSize && covered > 0)
+        }
         try segment.file.truncate(to: segment.size)
         try segment.file.sync()
         return Scan(tail: TruncatedTail(path: segment.file.path, keptBytes: segment.size, cutBytes: fileSize - segment.size))

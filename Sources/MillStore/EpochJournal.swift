@@ -31,8 +31,10 @@ package final class EpochJournal: Sendable {
     private func path(_ checkpoint: UInt64) -> String { "\(directory)/journal-\(checkpoint)" }
 
     /// Begins the journal of a checkpoint, with the last epoch that was noted. The ones before it go with their checkpoints.
-    /// - Parameter position: what to note as the last epoch in place of the last entry.
-    package func begin(checkpoint: UInt64, at position: EpochPosition? = nil) throws(IOFailure) {
+    /// - Parameters:
+    ///   - position: what to note as the last epoch in place of the last entry.
+    ///   - sources: those that the checkpoint knows; others are forgotten until an epoch reads them, because no job goes on from there.
+    package func begin(checkpoint: UInt64, at position: EpochPosition? = nil, keeping sources: Set<ObjectID>? = nil) throws(IOFailure) {
         try state.withLock { (state) throws(IOFailure) in
             // Under another name until the entry is in it: this may be the only place that knows.
             let name = path(checkpoint)
@@ -40,7 +42,9 @@ package final class EpochJournal: Sendable {
             file.reserve(Self.reservedBytes)
             try file.write(Self.header)
             var fresh = State(file: file, size: Self.header.count, reserved: Self.reservedBytes)
-            try Self.append(position ?? state.position, to: &fresh)
+            var first = position ?? state.position
+            if let sources { first.offsets = first.offsets.filter { sources.contains($0.key) } }
+            try Self.append(first, to: &fresh)
             try files.rename(name + ".new", to: name)
             state = fresh
         }
@@ -57,6 +61,8 @@ package final class EpochJournal: Sendable {
         // second crash in the middle would let readers in too early.
         var position = position
         position.dmlPosition = max(position.dmlPosition, state.position.dmlPosition)
+        // Nor does a source go that no job reads yet.
+        position.offsets.merge(state.position.offsets) { now, _ in now }
         var moved: SourceOffsets = [:]
         for (source, splits) in position.offsets {
             let before = state.position.offsets[source] ?? [:]

@@ -40,7 +40,7 @@ final class EngineWorld: Sendable {
         }
     }
 
-    let files = MemoryFileSystem()
+    let files: MemoryFileSystem
     let engine: Engine
     let session: Session
 
@@ -52,11 +52,19 @@ final class EngineWorld: Sendable {
         workerCount: Int = 1, assembly: (any SourceAssembly)? = nil, clock: any Clock = SystemClock(),
         splitDiscoveryNanos: UInt64 = 1_000_000_000, meta: MetaStore? = nil, dmlLog: DMLLog? = nil
     ) async {
+        files = MemoryFileSystem()
         let environment = Environment(files: files, clock: clock, random: SystemRandomSource())
         engine = Engine(
             environment: environment, options: Engine.Options(workerCount: workerCount, splitDiscoveryNanos: splitDiscoveryNanos),
             assembly: assembly ?? Assembly(environment: environment, embedded: nil), meta: meta, dmlLog: dmlLog)
         await engine.start()
+        session = Session(engine: engine, userName: "root", databaseName: "dev")
+    }
+
+    /// Around an engine that a test has made.
+    init(_ engine: Engine, files: MemoryFileSystem) {
+        self.engine = engine
+        self.files = files
         session = Session(engine: engine, userName: "root", databaseName: "dev")
     }
 

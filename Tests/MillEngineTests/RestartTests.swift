@@ -362,7 +362,7 @@ import Testing
 }
 
 /// A `ScriptedAssembly` whose connectors come and go.
-private final class ChangingAssembly: SourceAssembly {
+final class ChangingAssembly: SourceAssembly {
     let connectors: Mutex<[String: ScriptedConnector]>
 
     init(_ connectors: [String: ScriptedConnector]) { self.connectors = Mutex(connectors) }

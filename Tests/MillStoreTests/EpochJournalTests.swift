@@ -43,6 +43,8 @@ import Testing
         journal = EpochJournal(directory: "/state", files: files)
         let published = try journal.lastPublished(since: nil)
         try journal.begin(checkpoint: 0, at: published)
+        // An epoch before any job has joined knows no offsets.
+        try journal.append(EpochPosition(epoch: Epoch(9), openedAtMicros: 9, dmlPosition: DMLPosition(9), offsets: [:]))
         try journal.append(position(9, [first: 60, second: 9]))
         let last = try EpochJournal(directory: "/state", files: files).lastPublished(since: nil)
         #expect(last == position(9, [first: 100, second: 9]))

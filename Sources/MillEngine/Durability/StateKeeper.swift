@@ -130,7 +130,7 @@ package final class StateKeeper: Sendable {
                 state.lastReport = report
             }
             // Without a new one the old journal goes on: it only takes longer to read.
-            try? journal.begin(checkpoint: report.number)
+            try? journal.begin(checkpoint: report.number, keeping: Set(checkpoint.position.offsets.keys))
             return report
         } catch {
             note(error)

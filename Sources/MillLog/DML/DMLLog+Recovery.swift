@@ -58,9 +58,10 @@ extension DMLLog {
             var truncated: TruncatedTail?
             if !rest.isEmpty {
                 try file.truncate(to: size)
-                try file.sync()
                 truncated = TruncatedTail(path: path, keptBytes: size, cutBytes: rest.count)
             }
+            // A process may have ended between a write and its sync: from here on it is read, and must not go with the machine.
+            try file.sync()
             return Recovered(segments: segments, tail: Tail(file: file, size: size), next: next, truncatedTail: truncated)
         } catch { throw .storage(error) }
     }

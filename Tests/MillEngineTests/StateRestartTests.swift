@@ -1,0 +1,87 @@
+import MillBase
+import MillEngine
+import MillIO
+import MillMeta
+import MillState
+import MillTestKit
+import Synchronization
+import Testing
+
+@testable import MillStore
+
+/// What becomes of jobs whose state is damaged, or that cannot go on at once from where the checkpoint has them.
+@Suite(.timeLimit(.minutes(2))) struct StateRestartTests {
+    private let files = MemoryFileSystem()
+
+    /// One life of an engine over the files as they are, which ends after a checkpoint.
+    private func withEngine(_ meta: MetaStore, _ connectors: ChangingAssembly, clock: VirtualClock = VirtualClock(), _ body: (EngineWorld) async throws -> Void) async throws {
+        let environment = Environment(files: files, clock: clock, random: SeededSource(1))
+        let keeper = try StateKeeper(environment: environment, directory: "/data/state")
+        let engine = Engine(environment: environment, assembly: connectors, meta: meta, keeper: keeper)
+        try await engine.restore()
+        let world = EngineWorld(engine, files: files)
+        do { try await body(world) } catch {
+            await world.stop()
+            throw error
+        }
+        await world.stop()
+    }
+
+    private func create(_ name: String) -> String { "CREATE SOURCE \(name) (a int) WITH (connector = '\(name)') FORMAT PLAIN ENCODE JSON" }
+
+    private func rows(_ world: EngineWorld, _ sql: String) async throws -> [[String?]] { try #require(try await world.run(sql).last).rows }
+
+    @Test func damageStopsItsOwnJobAlone() async throws {
+        let meta = try MetaStore.inMemory()
+        let connectors = ChangingAssembly(["s": ScriptedConnector(#"{"a":1}"#, #"{"a":2}"#)])
+        try await withEngine(meta, connectors) { world in
+            try await world.run(create("s"))
+            for name in ["first", "second"] { try await world.run("CREATE MATERIALIZED VIEW \(name) AS SELECT a, count(*) AS n FROM s GROUP BY a") }
+            try await world.run("CREATE MATERIALIZED VIEW above AS SELECT max(n) AS most FROM first; FLUSH")
+        }
+        // The last byte of a block of the first view.
+        let record = try CheckpointRecord(files.open("/data/state/checkpoint-1", .read).readAll())
+        let table = try #require(record.tables.first).id
+        let file = try files.open("/data/state/pages-1", .readWrite)
+        var bytes = try file.readAll()
+        let block = try #require(bytes.indices.dropFirst(16).first { index in
+            bytes.withUnsafeBytes { all in
+                index & 7 == 0 && index + 32 <= all.count
+                    && BlockChecksums.isHeaderWhole(UnsafeRawBufferPointer(rebasing: all[index..<index + 32]))
+                    && all.loadUnaligned(fromByteOffset: index + 8, as: UInt32.self) == table.number
+            }
+        })
+        bytes[block + 40] ^= 1
+        try file.write(bytes)
+        try await withEngine(meta, connectors) { world in
+            #expect(try await rows(world, "SELECT * FROM second ORDER BY a") == [["1", "1"], ["2", "1"]])
+            let jobs = try await rows(world, "SHOW JOBS")
+            #expect(jobs.map { [$0[1], $0[2]] } == [["first", "failed"], ["second", "running"], ["above", "failed"]])
+            #expect(jobs[0][9]?.hasPrefix("XX001: the stored state of ") == true, "\(jobs)")
+            try await world.run("REBUILD MATERIALIZED VIEW first")
+            #expect(try await rows(world, "SELECT * FROM above") == [["1"]])
+        }
+    }
+
+    /// While one of its sources is away what the other holds is read by others.
+    @Test func aViewThatJoinsLaterMissesNothing() async throws {
+        let meta = try MetaStore.inMemory()
+        let (s, late) = (ScriptedConnector(#"{"a":1}"#), ScriptedConnector(#"{"a":1}"#, #"{"a":2}"#))
+        let connectors = ChangingAssembly(["s": s, "late": late])
+        try await withEngine(meta, connectors) { world in
+            try await world.run("\(create("s")); \(create("late")); CREATE MATERIALIZED VIEW sum AS SELECT sum(a) AS n FROM s")
+            try await world.run("CREATE MATERIALIZED VIEW pairs AS SELECT s.a FROM s JOIN late ON s.a = late.a; FLUSH")
+        }
+        connectors.connectors.withLock { $0["late"] = nil }
+        let clock = VirtualClock()
+        try await withEngine(meta, connectors, clock: clock) { world in
+            s.change { $0.splits[0].append(#"{"a":2}"#) }
+            while try await rows(world, "SELECT n FROM sum") != [["3"]] { await Task.yield() }
+            await clock.untilSleeping()
+            connectors.connectors.withLock { $0["late"] = late }
+            clock.advance(by: .seconds(1))
+            while try await rows(world, "SHOW JOBS").last?[2] != "running" { await Task.yield() }
+            #expect(try await rows(world, "SELECT a FROM pairs ORDER BY a") == [["1"], ["2"]])
+        }
+    }
+}
