@@ -43,8 +43,10 @@ package final class StateKeeper: Sendable {
         /// In the log of DML, of the checkpoint before: it may be needed once more.
         var coveredPosition = DMLPosition.zero
         var lastReport: CheckpointReport?
-        /// Why nothing can be written now.
+        /// Why the checkpoint in work cannot be written now, or the last one was given up.
         var trouble: IOFailure?
+        /// Why an epoch that has run cannot be noted, and so not be published.
+        var journalTrouble: IOFailure?
         var isStopping = false
     }
 
@@ -64,7 +66,7 @@ package final class StateKeeper: Sendable {
     }
 
     /// Why nothing can be written at present, for SHOW JOBS and health; nil when all is well.
-    package var trouble: SQLError? { state.withLock { $0.trouble }.map { SQLError($0.errorNumber == ENOSPC ? .diskFull : .ioError, $0.description) } }
+    package var trouble: SQLError? { state.withLock { $0.journalTrouble ?? $0.trouble }.map { SQLError($0.errorNumber == ENOSPC ? .diskFull : .ioError, $0.description) } }
 
     /// Transactions up to here are in the last two checkpoints, so the log of DML need not keep them.
     package var coveredPosition: DMLPosition { state.withLock { $0.coveredPosition } }
@@ -78,11 +80,17 @@ package final class StateKeeper: Sendable {
     package func willPublish(_ record: EpochRecord) -> Bool {
         do throws(IOFailure) {
             try journal.append(record.position)
+            state.withLock { $0.journalTrouble = nil }
             return true
         } catch {
-            note(error)
+            state.withLock { $0.journalTrouble = error }
             return false
         }
+    }
+
+    /// An epoch that could not be noted is tried again when the conductor is woken.
+    private func retryEpoch(_ conductor: Conductor) {
+        if state.withLock({ $0.journalTrouble != nil }) { conductor.wake() }
     }
 
     private func note(_ failure: IOFailure?) { state.withLock { $0.trouble = failure } }
@@ -104,8 +112,7 @@ package final class StateKeeper: Sendable {
     ///   - notes: what is kept beside tables, as of now.
     /// - Returns: nil when there was nothing to do, or it failed: `trouble` then says why.
     package func checkpoint(_ conductor: Conductor, keeping kept: Set<ObjectID>, notes: @Sendable () -> [StateNote]) async -> CheckpointReport? {
-        // An epoch that could not be noted is tried again when the conductor is woken.
-        if trouble != nil { conductor.wake() }
+        retryEpoch(conductor)
         let last = state.withLock { $0.checkpointed }
         guard conductor.published.epoch > last.epoch else { return nil }
         guard let sealed = await conductor.seal(everything: store.isDistrusted) else { return nil }
@@ -113,14 +120,15 @@ package final class StateKeeper: Sendable {
             position: sealed.record.position, workers: conductor.workerCount, tables: sealed.tables, notes: sealed.notes + notes())
         checkpoint.kept = kept
         return await withCheckedContinuation { [checkpoint] continuation in
-            _ = PinnedThread(stackBytes: 1 << 20) { continuation.resume(returning: self.write(checkpoint)) }
+            _ = PinnedThread(stackBytes: 1 << 20) { continuation.resume(returning: self.write(checkpoint, for: conductor)) }
         }
     }
 
-    private func write(_ checkpoint: Checkpoint) -> CheckpointReport? {
+    private func write(_ checkpoint: Checkpoint, for conductor: Conductor) -> CheckpointReport? {
         do throws(IOFailure) {
             let report = try store.write(checkpoint) { failure in
                 note(failure)
+                retryEpoch(conductor)
                 return waitBeforeRetry()
             }
             note(nil)
