@@ -11,7 +11,7 @@ import Synchronization
 enum PlantedBug: String, CaseIterable, Sendable {
     /// A sync of files of state does nothing.
     case skippedSync
-    /// Pages are synced only after the record that names them.
+    /// Pages are synced only after the record that names them: with the pages of the next one, so that many an end comes in between.
     case recordBeforePages
     /// The record's offsets are one further than the state.
     case offsetAhead
@@ -27,7 +27,6 @@ final class PlantedFileSystem: FileSystem {
     private let files: MemoryFileSystem
     fileprivate let bug: PlantedBug
     fileprivate let unsynced = Mutex<[any File]>([])
-    private let hasRecord = Mutex(false)
 
     init(_ files: MemoryFileSystem, _ bug: PlantedBug) {
         self.files = files
@@ -40,22 +39,8 @@ final class PlantedFileSystem: FileSystem {
     func remove(_ path: String) throws(IOFailure) { try files.remove(path) }
     func exists(_ path: String) -> Bool { files.exists(path) }
 
-    func rename(_ from: String, to: String) throws(IOFailure) {
-        try files.rename(from, to: to)
-        if to.contains("checkpoint-") { hasRecord.withLock { $0 = true } }
-    }
-
-    func syncDirectory(_ path: String) throws(IOFailure) {
-        try files.syncDirectory(path)
-        guard hasRecord.withLock({ hasRecord in
-            defer { hasRecord = false }
-            return hasRecord
-        }) else { return }
-        for file in unsynced.withLock({ files in
-            defer { files = [] }
-            return files
-        }) { try file.sync() }
-    }
+    func rename(_ from: String, to: String) throws(IOFailure) { try files.rename(from, to: to) }
+    func syncDirectory(_ path: String) throws(IOFailure) { try files.syncDirectory(path) }
 }
 
 private final class PlantedFile: File {
@@ -90,7 +75,11 @@ private final class PlantedFile: File {
     func sync() throws(IOFailure) {
         switch system.bug {
         case .skippedSync where path.contains("/state/"): return
-        case .recordBeforePages where path.contains("pages-"): system.unsynced.withLock { $0.append(file) }
+        case .recordBeforePages where path.contains("pages-"):
+            for file in system.unsynced.withLock({ files in
+                defer { files = [file] }
+                return files
+            }) { try file.sync() }
         default: try file.sync()
         }
     }
