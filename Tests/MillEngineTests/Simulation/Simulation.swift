@@ -168,7 +168,11 @@ actor Simulation {
         if how != .stop { faults.end(after: 0) }
         await stopLife()
         faults.clear()
-        if ending == .powerCut { files.crash(random: SeededSource(random.next())) }
+        if ending == .powerCut {
+            files.crash(random: SeededSource(random.next()))
+            // It may take what the journal had not synced.
+            totalSeen = 0
+        }
         if planted == .tornPage, files.exists("/data/state") { try BlockDamage.tear(files, &random) }
         faults.clear()
     }
@@ -301,8 +305,6 @@ actor Simulation {
     }
 
     private func checkStart() async throws {
-        // A power cut may take what the journal had not synced.
-        if ending == .powerCut { totalSeen = 0 }
         try await readTotal()
         guard !faults.isAtEnd else { return }
         if try await !readRows() { return }
