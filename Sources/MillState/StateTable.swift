@@ -214,7 +214,7 @@ package final class StateTable {
         changedRowsCapacity = capacity
     }
 
-    /// Empty pages for rows that are to be given back, all of them free for now.
+    /// Empty pages for rows that are to be given back, which the blocks of a checkpoint then fill.
     func restorePages(used: Int, count: Int, freeHead: UInt32) {
         while pages.count << rowShift < used { addPage() }
         store.pointee.used = used
