@@ -191,6 +191,33 @@ private final class NumberDecoder: Decoder {
         conductor.stop()
     }
 
+    /// What comes while an epoch cannot be published is read once it is, without anybody asking again.
+    @Test func dataThatComesWhileAnEpochIsHeldBackIsRead() async throws {
+        let connector = NumberConnector(splits: 1)
+        let isRefused = Mutex(false)
+        let (refusals, refusal) = AsyncStream.makeStream(of: Void.self)
+        let conductor = Self.conductor(
+            1, connector,
+            .init(willPublish: { _ in
+                guard isRefused.withLock({ $0 }) else { return true }
+                refusal.yield()
+                return false
+            }))
+        try await conductor.attach(Self.sums(10, byDigit: false))
+        connector.fill(0, 10)
+        _ = await conductor.wait(until: Self.hasRead(connector, 10))
+        isRefused.withLock { $0 = true }
+        var refused = refusals.makeAsyncIterator()
+        for _ in 0..<2 {
+            connector.fill(0, 10)
+            _ = await refused.next()
+        }
+        isRefused.withLock { $0 = false }
+        conductor.wake()
+        _ = await conductor.wait(until: Self.hasRead(connector, 30))
+        conductor.stop()
+    }
+
     @Test func splitsOfOneWorkerAdvanceTogether() async throws {
         let connector = NumberConnector(splits: 2)
         let conductor = Self.conductor(1, connector, .init(recordsMin: 100, recordsMax: 100))

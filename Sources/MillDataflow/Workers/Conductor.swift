@@ -294,14 +294,16 @@ package final class Conductor: Sendable {
             }
             guard hasMore else { continue }
             wakePending.store(false, ordering: .releasing)
-            let record = unpublished.withLock { $0 } ?? runEpoch(records: budget, &pending)
+            let held = unpublished.withLock { $0 }
+            let record = held ?? runEpoch(records: budget, &pending)
             guard options.willPublish?(record) ?? true else {
                 unpublished.withLock { $0 = record }
                 hasMore = false
                 continue
             }
             unpublished.withLock { $0 = nil }
-            hasMore = record.hasMore
+            // Whoever woke it while an epoch was held back wants one that runs from now on.
+            hasMore = record.hasMore || held != nil
             behind = record.hasMore ? behind + 1 : 0
             adapt(&budget, to: record, behind: behind)
             latest.withLock { $0 = record }

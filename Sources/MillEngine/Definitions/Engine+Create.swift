@@ -132,28 +132,55 @@ extension Engine {
         return try assembly.source(name: connector, options: draft.options, fields: draft.columns.map { Field($0.name, $0.type) })
     }
 
+    /// A view that may be created.
+    private struct ViewDraft {
+        var object: CatalogObject
+        /// Of a materialized view.
+        var plan: StreamPlan?
+
+        /// What has to be readable, named or read through views.
+        var inputs: [ObjectID] { object.dependencies + (plan?.inputs.map(\.id) ?? []) }
+    }
+
+    /// Binds and plans a view as the catalog is now; under the lock of definitions.
+    private func draft(_ statement: CreateView, definition: String, _ session: SessionContext) throws(SQLError) -> ViewDraft {
+        let binder = Binder(catalog: reader, context: session.binderContext(.view, functions: catalogFunctions(session)))
+        let bound = try binder.bind(createView: statement)
+        let object = CatalogObject(
+            id: ObjectID(0), schemaName: bound.schemaName, name: bound.name, kind: bound.kind, columns: bound.columns,
+            dependencies: binder.dependencies, definition: definition, options: bound.options, query: bound.query)
+        let isStored = bound.kind == .materializedView
+        return ViewDraft(
+            object: object,
+            plan: isStored ? try StreamPlanner.planView(Optimizer.optimize(bound.query), relationProperties: relationProperties) : nil)
+    }
+
     package func create(_ statement: CreateView, definition: String, session: SessionContext, _ notices: inout [SQLError]) async throws(SQLError) {
         try await definitions.lock(unless: session.cancellation)
         var isLocked = true
         defer { if isLocked { definitions.unlock() } }
         if existing(statement.name, ifNotExists: statement.ifNotExists, &notices) { return }
-        let binder = Binder(catalog: reader, context: session.binderContext(.view, functions: catalogFunctions(session)))
-        let bound = try binder.bind(createView: statement)
-        try requireReady(binder.dependencies)
-        let draft = CatalogObject(
-            id: ObjectID(0), schemaName: bound.schemaName, name: bound.name, kind: bound.kind, columns: bound.columns,
-            dependencies: binder.dependencies, definition: definition, options: bound.options, query: bound.query)
-        guard bound.kind == .materializedView else {
+        var draft = try draft(statement, definition: definition, session)
+        while isRecovering(draft.inputs) {
+            definitions.unlock()
+            isLocked = false
+            try await untilRecovered(draft.inputs, session.cancellation)
+            try await definitions.lock(unless: session.cancellation)
+            isLocked = true
+            // Names may mean something else by now.
+            if existing(statement.name, ifNotExists: statement.ifNotExists, &notices) { return }
+            draft = try self.draft(statement, definition: definition, session)
+        }
+        try requireReady(draft.inputs)
+        guard let plan = draft.plan else {
             var changed = catalog
-            let object = try changed.create(draft)
+            let object = try changed.create(draft.object)
             try await store { (meta) throws(SQLError) in try meta.create(object) }
             catalog = changed
             return
         }
-        let plan = try StreamPlanner.planView(Optimizer.optimize(bound.query), relationProperties: relationProperties)
-        try requireReady(plan.inputs.map(\.id))
         var changed = catalog
-        let object = try changed.create(draft)
+        let object = try changed.create(draft.object)
         try await store { (meta) throws(SQLError) in try meta.create(object, job: (plan, .creating)) }
         catalog = changed
         creating.insert(object.id)
@@ -192,7 +219,7 @@ extension Engine {
         }
         creating.remove(id)
         await noteRunning(id)
-        if catalog.object(id) == nil { throw SQLError(.queryCanceled, "materialized view \"\(bound.name)\" was dropped while it was being created") }
+        if catalog.object(id) == nil { throw SQLError(.queryCanceled, "materialized view \"\(object.name)\" was dropped while it was being created") }
     }
 
     /// Takes a view whose creation was cancelled out again, with what was built on it meanwhile.

@@ -245,6 +245,9 @@ extension Engine {
         if let reason = cancellation.reason { throw reason.error }
     }
 
+    /// Whether one of them will be readable without anybody's help, and is not yet.
+    func isRecovering(_ ids: some Sequence<ObjectID>) -> Bool { ids.contains { restoration.recovering[$0].map { !$0.isSettled } ?? false } }
+
     /// Writes to the store, if there is one; when it throws nothing is written and the statement has failed.
     func store(_ body: @escaping @Sendable (MetaStore) throws(SQLError) -> Void) async throws(SQLError) {
         guard let meta else { return }
