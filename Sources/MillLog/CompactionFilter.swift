@@ -53,6 +53,12 @@ struct CompactionFilter {
         self.deleteRetentionMillis = deleteRetentionMillis
     }
 
+    /// A retention may be as long as the type allows, which means for ever.
+    private var deleteHorizonMillis: Int64 {
+        let (sum, overflows) = nowMillis.addingReportingOverflow(deleteRetentionMillis)
+        return overflows ? .max : sum
+    }
+
     func isAborted(_ batch: RecordBatch) -> Bool {
         batch.isTransactional && !batch.isControl && (aborted[batch.producerID] ?? []).contains { $0.contains(batch.baseOffset) }
     }
@@ -91,7 +97,7 @@ struct CompactionFilter {
     private func rebuilt(
         _ batch: RecordBatch, _ latest: LatestOffsets, _ decoder: RecordDecoder, _ tombstonesMayGo: Bool, hasTombstones: Bool
     ) throws(RecordError) -> RecordBatch? {
-        let horizon = hasTombstones ? batch.deleteHorizonMillis ?? nowMillis + deleteRetentionMillis : nil
+        let horizon = hasTombstones ? batch.deleteHorizonMillis ?? deleteHorizonMillis : nil
         var builder = RecordBatchBuilder(remnantOf: batch, deleteHorizonMillis: horizon)
         try forEachRecord(of: batch, latest, decoder, tombstonesMayGo) { record, isKept in
             if isKept { builder.append(record, offsetDelta: record.offset - batch.baseOffset) }

@@ -106,6 +106,16 @@ private func endSegment(_ partition: PartitionLog, _ filler: String) throws {
         #expect(log.takeMaintenanceFailures().isEmpty)
     }
 
+    @Test func aDeletionCanBeKeptForEver() throws {
+        let log = try Disk().open(small)
+        let partition = try log.createTopic(name: "t", config: compacted(["delete.retention.ms": String(Int64.max)])).partitions[0]
+        try partition.appendAndWait(keyed([("a", "1"), ("a", nil)]))
+        try endSegment(partition, "x")
+        log.maintain()
+        #expect(try seen(partition).first == Seen(offset: 1, key: "a"))
+        #expect(log.takeMaintenanceFailures().isEmpty)
+    }
+
     @Test func recordsBeforeKeysWereNeededStay() throws {
         let log = try Disk().open(small)
         let partition = try log.createTopic(name: "t").partitions[0]
