@@ -33,10 +33,9 @@ final class CoordinatorLog: Flushable {
             try files.createDirectory(directory)
             let file = try files.open(Self.path(directory), .readWrite)
             let (content, kept) = Self.replay(try file.readAll())
-            if kept < (try file.size()) {
-                try file.truncate(to: kept)
-                try file.sync()
-            }
+            if kept < (try file.size()) { try file.truncate(to: kept) }
+            // A process may have ended between a write and its sync: from here on it is acted upon, and must not go with the machine.
+            try file.sync()
             try files.syncDirectory(directory)
             state = Mutex(State(content: content, file: file, size: kept))
         } catch {

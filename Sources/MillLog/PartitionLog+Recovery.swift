@@ -62,7 +62,7 @@ extension PartitionLog {
         for (place, name) in names.enumerated() {
             let isLast = place + 1 == names.count
             let segment = try makeSegment(name.baseOffset, generation: name.generation, in: directory, files, .readWrite)
-            let scan = try scan(segment, &producers, &transactions, options, nowMillis, files, isLast: isLast)
+            let scan = try scan(segment, &producers, &transactions, options, nowMillis, in: directory, files, isLast: isLast)
             var tails = result?.tails ?? []
             var failure = scan.failure
             if failure == nil, segment.baseOffset != expected { failure = .corrupted(path: segment.file.path, reason: "it follows offset \(expected)") }
@@ -97,7 +97,7 @@ extension PartitionLog {
 
     private static func scan(
         _ segment: Segment, _ producers: inout ProducerStates, _ transactions: inout TransactionIndex, _ options: LogOptions, _ nowMillis: Int64,
-        _ files: any FileSystem, isLast: Bool
+        in directory: String, _ files: any FileSystem, isLast: Bool
     ) throws(IOFailure) -> Scan {
         let fileSize = try segment.file.size()
         if files.exists(segment.indexPath) {
@@ -115,8 +115,9 @@ extension PartitionLog {
             try forEachBatch(segment.file, from: covered, to: fileSize) { batch throws(RecordError) in
                 try batch.validateChecksum()
                 try batch.validateHeader(isStored: true)
-                // Compaction leaves gaps, though never in the segment that is appended to.
-                guard batch.baseOffset == segment.nextOffset || batch.baseOffset > segment.nextOffset && !isLast else { throw .invalidHeader }
+                // Only compaction leaves gaps. No checksum covers a batch's offset, so any other would be taken for one.
+                let isNext = batch.baseOffset == segment.nextOffset || batch.baseOffset > segment.nextOffset && segment.generation > 0 && !isLast
+                guard isNext, batch.baseOffset - segment.baseOffset <= Int64(Int32.max) else { throw .invalidHeader }
                 segment.add(batch, indexIntervalBytes: options.indexIntervalBytes)
                 segment.noteAppend(nowMillis)
                 foundProducers.record(batch, baseOffset: batch.baseOffset, nowMillis: nowMillis)
@@ -129,9 +130,14 @@ extension PartitionLog {
         }
         (producers, transactions) = (foundProducers, foundTransactions)
         guard segment.size < fileSize else {
-            // A process may have ended between a write and its sync: from here on it is read, and must not go with the machine.
-            if isLast, covered < fileSize { try segment.file.sync() }
-            return Scan(hasIndex: covered == fileSize && covered > 0)
+            let hasIndex = covered == fileSize && covered > 0
+            // A process may have ended between a write and its sync, or before the segment's name was durable: from here on it is read and
+            // appended to, and must not go with the machine.
+            if isLast, !hasIndex {
+                try segment.file.sync()
+                try files.syncDirectory(directory)
+            }
+            return Scan(hasIndex: hasIndex)
         }
         try segment.file.truncate(to: segment.size)
         try segment.file.sync()

@@ -125,6 +125,23 @@ import Darwin
         }
     }
 
+    /// A process that ends before a segment's name is durable leaves one that the next process writes to.
+    @Test func aSegmentWhoseNameWasNotDurableIsAfterAStart() async throws {
+        for seed in UInt64(0)..<20 {
+            let disk = try Disk(seed)
+            let log = try open(disk, segmentBytesMax: 40)
+            _ = try await log.append(numbers([1]))
+            disk.files.setFault { operation, _ in operation == .syncDirectory ? 5 : nil }
+            await #expect(throws: LogError.self) { try await log.append(self.numbers([2])) }
+            disk.files.setFault(nil)
+            let next = try open(disk)
+            _ = try await next.append(numbers([3]))
+            let acknowledged = try readNumbers(next)
+            disk.files.crash(random: disk.random)
+            #expect(try readNumbers(try open(disk)) == acknowledged, "seed \(seed)")
+        }
+    }
+
     @Test func aTornTailIsCutAndReported() async throws {
         let disk = try Disk()
         var log = try open(disk)

@@ -96,6 +96,63 @@ import Testing
         #expect(try readAll(#require(log.topic(named: "t")?.partition(1))) == ["a"])
     }
 
+    /// A process that ends before a segment's name is durable leaves one that the next process reads and writes to.
+    @Test func aSegmentWhoseNameWasNotDurableIsAfterAStart() throws {
+        for seed in UInt64(0)..<20 {
+            let disk = try Disk(seed)
+            let log = try disk.open { $0.segmentBytesMax = 700 }
+            defer { log.close() }
+            let partition = try log.createTopic(name: "t").partitions[0]
+            try partition.appendAndWait(batch([String(repeating: "a", count: 600)]))
+            disk.files.setFault { operation, path in operation == .syncDirectory && path.hasSuffix("/t/0") ? 5 : nil }
+            #expect(throws: LogError.self) { try partition.appendAndWait(batch([String(repeating: "b", count: 600)])) }
+            disk.files.setFault(nil)
+            let next = try disk.open()
+            defer { next.close() }
+            let reopened = try #require(next.topic(named: "t")).partitions[0]
+            try reopened.appendAndWait(batch(["c"]))
+            let acknowledged = try readAll(reopened)
+            disk.files.crash(random: disk.random)
+            let found = try readAll(try #require(try disk.open().topic(named: "t")).partitions[0])
+            #expect(found == acknowledged, "seed \(seed)")
+        }
+    }
+
+    /// No checksum covers where a batch says that it lies.
+    @Test func aBatchThatLiesAboutItsPlaceIsNotFollowed() throws {
+        for place in 0..<8 {
+            let disk = try Disk()
+            let log = try disk.open { $0.segmentBytesMax = 700 }
+            defer { log.close() }
+            let partition = try log.createTopic(name: "t").partitions[0]
+            let size = try batch(["0"]).count
+            for index in 0..<20 { try partition.appendAndWait(batch(["\(index % 10)"])) }
+            let path = "/data/log/t/0/00000000000000000000"
+            try disk.files.remove(path + ".index")
+            let file = try disk.files.open(path + ".log", .readWrite)
+            try [UInt8(0x40)].withUnsafeBytes { try file.write($0, at: size + place) }
+            let found = try readAll(try #require(try disk.open().topic(named: "t")).partitions[0])
+            #expect(found == ["0"], "byte \(place)")
+        }
+    }
+
+    /// What a process read from the file, and others acted upon, is not taken back by a power cut.
+    @Test func offsetsThatAStartHasReadAreDurable() throws {
+        for seed in UInt64(0)..<20 {
+            let disk = try Disk(seed)
+            let place = GroupOffsets.Place(topic: "t", partition: 0)
+            let log = try disk.open()
+            disk.files.setFault { operation, path in operation == .sync && path.hasSuffix("offsets.log") ? 5 : nil }
+            let done = OneShot<LogError?>()
+            log.groupOffsets.commit(group: "g", [(place, .init(offset: 7, leaderEpoch: 0, metadata: "", committedMillis: 0))]) { done.set($0) }
+            #expect(done.wait() != nil)
+            disk.files.setFault(nil)
+            #expect(try disk.open().groupOffsets.committed(group: "g", place)?.offset == 7)
+            disk.files.crash(random: disk.random)
+            #expect(try disk.open().groupOffsets.committed(group: "g", place)?.offset == 7, "seed \(seed)")
+        }
+    }
+
     @Test func aTopicIsMadeWholeOrNotAtAll() throws {
         try atEveryOperation({ _ in }, { log, _ in try log.createTopic(name: "old") }) { log in
             try log.createTopic(name: "new", partitions: 3)

@@ -32,7 +32,7 @@ extension DMLLog {
             guard let header = DMLRecord.header(bytes[...]), header.first == segment.first else {
                 throw .corrupted(path: segment.path, reason: "it does not begin with its header")
             }
-            return try recover(segments, header, bytes, files)
+            return try recover(directory, segments, header, bytes, files)
         }
         do throws(IOFailure) {
             let start = DMLRecord.Header(first: DMLPosition(1), nextRowID: 1)
@@ -43,7 +43,7 @@ extension DMLLog {
 
     /// Walks the last segment's records and cuts what follows the last whole one.
     private static func recover(
-        _ segments: [Segment], _ header: DMLRecord.Header, _ bytes: [UInt8], _ files: any FileSystem
+        _ directory: String, _ segments: [Segment], _ header: DMLRecord.Header, _ bytes: [UInt8], _ files: any FileSystem
     ) throws(LogError) -> Recovered {
         let path = segments[segments.count - 1].path
         var next = header
@@ -60,8 +60,10 @@ extension DMLLog {
                 try file.truncate(to: size)
                 truncated = TruncatedTail(path: path, keptBytes: size, cutBytes: rest.count)
             }
-            // A process may have ended between a write and its sync: from here on it is read, and must not go with the machine.
+            // A process may have ended between a write and its sync, or before the segment's name was durable: from here on it is read, and
+            // must not go with the machine.
             try file.sync()
+            try files.syncDirectory(directory)
             return Recovered(segments: segments, tail: Tail(file: file, size: size), next: next, truncatedTail: truncated)
         } catch { throw .storage(error) }
     }
