@@ -66,7 +66,10 @@ final class LogFlusher: @unchecked Sendable {
         threads = []
         pthread_cond_broadcast(condition)
         pthread_mutex_unlock(mutex)
-        for thread in running { pthread_join(thread, nil) }
+        for thread in running {
+            // Whoever is flushed may go with the flush, and what it belongs to.
+            if pthread_equal(thread, pthread_self()) != 0 { pthread_detach(thread) } else { pthread_join(thread, nil) }
+        }
     }
 
     private func run() {

@@ -52,7 +52,7 @@ package final class DMLLog: Flushable {
     private let directory: String
     private let files: any FileSystem
     private let options: Options
-    private let flusher = LogFlusher(threadCount: 1)
+    private let flusher: LogFlusher
     /// What the start cut off the last segment.
     package let truncatedTail: TruncatedTail?
 
@@ -67,7 +67,11 @@ package final class DMLLog: Flushable {
             State(next: found.next.first, nextRowID: found.next.nextRowID, bufferStart: found.next, durable: found.next.first.previous, segments: found.segments))
         tail = Mutex(found.tail)
         truncatedTail = found.truncatedTail
+        flusher = LogFlusher(threadCount: 1)
     }
+
+    /// A log that nobody closed leaves no thread behind.
+    deinit { flusher.stop() }
 
     /// The last transaction that is durable.
     package var durablePosition: DMLPosition { state.withLock { $0.durable } }
