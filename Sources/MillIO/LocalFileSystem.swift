@@ -29,10 +29,14 @@ package struct LocalFileSystem: FileSystem {
         guard let handle = opendir(directory) else { throw IOFailure("list", path: directory, errorNumber: errno) }
         defer { closedir(handle) }
         var names: [String] = []
-        while let entry = readdir(handle) {
+        while true {
+            // Only this tells an error from the end: a file that is not listed counts as one that is not there.
+            errno = 0
+            guard let entry = readdir(handle) else { break }
             let name = withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
             if name != "." && name != ".." { names.append(name) }
         }
+        guard errno == 0 else { throw IOFailure("list", path: directory, errorNumber: errno) }
         return names.sorted()
     }
 
@@ -114,7 +118,7 @@ final class LocalFile: File {
         var done = 0
         while done < buffer.count {
             let count = retryingInterrupted { pwrite(descriptor, buffer.baseAddress! + done, buffer.count - done, off_t(offset + done)) }
-            guard count >= 0 else { throw IOFailure("write", path: path, errorNumber: errno) }
+            guard count > 0 else { throw IOFailure("write", path: path, errorNumber: count == 0 ? ENOSPC : errno) }
             done += count
         }
     }

@@ -306,12 +306,10 @@ package final class StateStore: Sendable {
 
     /// The newest whole checkpoint, and how many there are.
     private func newest() throws(IOFailure) -> (RecoveredState?, Int) {
-        if !files.exists(directory) {
-            try files.createDirectory(directory)
-            // So that it is still there when its first checkpoint is.
-            try files.syncDirectory(directory.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/"))
-            return (nil, 0)
-        }
+        // What looks missing may be unreadable at present: only the list says that there is nothing.
+        try files.createDirectory(directory)
+        // So that it is still there when its first checkpoint is, whoever made it.
+        try files.syncDirectory(directory.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/"))
         let names = try files.list(directory).compactMap { Self.parse($0) }
         if let last = names.filter({ $0.kind == "pages" }).map(\.number).max() { written.withLock { $0.nextFile = last + 1 } }
         let numbers = names.filter { $0.kind == "checkpoint" }.map(\.number)

@@ -144,6 +144,20 @@ import Testing
         #expect(try Shelf(disk).content == shelf.content)
     }
 
+    /// The process that made the directory ended before that was durable.
+    @Test func aDirectoryThatWasThereIsDurableToo() throws {
+        for seed in UInt64(1)...10 {
+            var random = SeededGenerator(seed: seed)
+            let files = MemoryFileSystem()
+            try files.createDirectory("/state")
+            let shelf = try Shelf(files)
+            shelf.change(&random, count: 10)
+            try shelf.checkpoint()
+            files.crash(random: SeededSource(seed))
+            #expect(try Shelf(files).content == shelf.content, "seed \(seed)")
+        }
+    }
+
     @Test func whatDoesNotRunOutlivesAFailedSync() throws {
         var random = SeededGenerator(seed: 7)
         let first = try Shelf(MemoryFileSystem())
