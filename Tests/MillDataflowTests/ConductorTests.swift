@@ -6,6 +6,7 @@ import MillExpr
 import MillIO
 import MillPlan
 import MillState
+import MillStore
 import MillTestKit
 import Synchronization
 import Testing
@@ -216,6 +217,70 @@ private final class NumberDecoder: Decoder {
         conductor.wake()
         _ = await conductor.wait(until: Self.hasRead(connector, 30))
         conductor.stop()
+    }
+
+    /// Whoever reads while an epoch cannot be published waits for it, and gets rows and record of one epoch.
+    @Test func nothingOfAnEpochThatIsHeldBackIsSeen() async throws {
+        let connector = NumberConnector(splits: 1)
+        let isRefused = Mutex(false)
+        let (refusals, refusal) = AsyncStream.makeStream(of: Void.self)
+        let conductor = Self.conductor(
+            1, connector,
+            .init(willPublish: { _ in
+                guard isRefused.withLock({ $0 }) else { return true }
+                refusal.yield()
+                return false
+            }))
+        try await conductor.attach(Self.sums(10, byDigit: false))
+        connector.fill(0, 10)
+        _ = await conductor.wait(until: Self.hasRead(connector, 10))
+        isRefused.withLock { $0 = true }
+        connector.fill(0, 10)
+        var refused = refusals.makeAsyncIterator()
+        _ = await refused.next()
+        async let reading = conductor.snapshots([ObjectID(10)])
+        for _ in 0..<100 { await Task.yield() }
+        let sealed = await conductor.seal(everything: false)
+        #expect(sealed == nil)
+        isRefused.withLock { $0 = false }
+        conductor.wake()
+        let (record, tables) = await reading
+        #expect(Self.total(tables[ObjectID(10)] ?? [], 0) == record.offsets[Self.sourceID]?.values.reduce(0) { $0 + $1.position })
+        conductor.stop()
+    }
+
+    /// What waits for an epoch that is never published is answered when the conductor stops.
+    @Test func stoppingAnswersWhoWaitsForAnEpochThatIsHeldBack() async throws {
+        let connector = NumberConnector(splits: 1)
+        let isRefused = Mutex(false)
+        let (refusals, refusal) = AsyncStream.makeStream(of: Void.self)
+        let conductor = Self.conductor(
+            1, connector,
+            .init(willPublish: { _ in
+                guard isRefused.withLock({ $0 }) else { return true }
+                refusal.yield()
+                return false
+            }))
+        try await conductor.attach(Self.sums(10, byDigit: false))
+        isRefused.withLock { $0 = true }
+        connector.fill(0, 10)
+        var refused = refusals.makeAsyncIterator()
+        _ = await refused.next()
+        async let reading = conductor.snapshots([ObjectID(10)])
+        for _ in 0..<100 { await Task.yield() }
+        conductor.stop()
+        #expect(await reading.tables.isEmpty)
+    }
+
+    /// What a job begins with is given out in its first epoch: a checkpoint before that has nothing of it.
+    @Test func aJobWithoutAnEpochIsNotSealed() throws {
+        let circuit = WorkerCircuit(here: WorkerIndex(0), workerCount: 1, makeSource: { _ throws(SQLError) in throw SQLError(.ioError, "no source") }, send: { _, _ in })
+        var job = Self.sums(10, byDigit: false, of: .table)
+        job.storage = JobStorage(store: StateStore(directory: "/state", files: MemoryFileSystem()), recovered: nil)
+        try circuit.attach(job)
+        #expect(circuit.storedJobs.isEmpty)
+        circuit.openEpoch(EpochBudget(records: 1, bytes: 1), serveInbox: { true })
+        #expect(circuit.isEpochDone && circuit.storedJobs == [job.id])
     }
 
     @Test func splitsOfOneWorkerAdvanceTogether() async throws {

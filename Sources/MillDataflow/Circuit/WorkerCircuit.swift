@@ -37,8 +37,13 @@ package final class WorkerCircuit: RenderInputs {
         var tableInput: TableInput?
         var relationScans: [RelationScanOperator] = []
         var failure: SQLError?
+        /// Whether its state is that of an epoch: what operators begin with is given out in their first one, and nowhere stored.
+        var isSealable: Bool
 
-        init(_ rendered: RenderedJob) { self.rendered = rendered }
+        init(_ rendered: RenderedJob) {
+            self.rendered = rendered
+            isSealable = rendered.job.isRestored
+        }
 
         var materialize: MaterializeOperator? { rendered.root.operation as? MaterializeOperator }
     }
@@ -178,6 +183,7 @@ package final class WorkerCircuit: RenderInputs {
     package func openEpoch(_ budget: EpochBudget, readers: EpochReaders? = nil, serveInbox: () -> Bool) {
         openNodes.count = 0
         for id in jobOrder {
+            jobs[id]!.isSealable = true
             for node in jobs[id]!.rendered.nodes { node.openEpoch() }
             openNodes.count += jobs[id]!.rendered.nodes.count
         }
@@ -282,8 +288,10 @@ package final class WorkerCircuit: RenderInputs {
             .mapValues { $0.rendered.errors.kept }
     }
 
-    /// Jobs whose state is stored.
-    package var storedJobs: Set<ObjectID> { Set(jobOrder.filter { jobs[$0]?.rendered.job.storage != nil }) }
+    /// Jobs whose state is stored: none that has not had an epoch yet.
+    package var storedJobs: Set<ObjectID> {
+        Set(jobOrder.filter { id in jobs[id].map { $0.isSealable && $0.rendered.job.storage != nil } ?? false })
+    }
 
     /// What is broken in the state of any operator, between two epochs; for tests and simulation.
     package func checkInvariants() -> [String] {

@@ -57,8 +57,9 @@ package final class Conductor: Sendable {
     private enum Order: Sendable {
         case wake
         case epochDone(EpochReport)
-        /// Runs on the conductor's thread between epochs; `refused` is called in its place once the conductor has stopped.
-        case between(@Sendable (Conductor) -> Void, refused: @Sendable (EpochRecord) -> Void)
+        /// Runs on the conductor's thread between epochs; `refused` is called in its place once the conductor has stopped. While an epoch
+        /// that has run cannot be published it waits, or is refused: the state is ahead of what may be seen.
+        case between(@Sendable (Conductor) -> Void, waits: Bool = true, refused: @Sendable (EpochRecord) -> Void)
         case await(Waiter)
         case stop
     }
@@ -121,7 +122,7 @@ package final class Conductor: Sendable {
     /// Answers an order that will not be carried out, so that nobody waits for ever.
     private func refuse(_ order: Order) {
         switch order {
-        case .between(_, let refused): refused(published)
+        case .between(_, _, let refused): refused(published)
         case .await(let waiter): waiter.resume(published)
         case .wake, .epochDone, .stop: break
         }
@@ -215,7 +216,6 @@ package final class Conductor: Sendable {
             order(
                 .between(
                     { conductor in
-                        guard conductor.unpublished.withLock({ $0 == nil }) else { return continuation.resume(returning: nil) }
                         // As it is now: a job may have come since the epoch was published.
                         let now = conductor.gather { $0.report }.reduce(into: EpochReport()) { $0.merge($1) }
                         var record = conductor.published
@@ -230,7 +230,7 @@ package final class Conductor: Sendable {
                         continuation.resume(
                             returning: Seal(
                                 record: record, tables: parts.flatMap(\.0), notes: errors.compactMap { OperatorErrors.note($0.key, $0.value) }))
-                    }, refused: { _ in continuation.resume(returning: nil) }))
+                    }, waits: false, refused: { _ in continuation.resume(returning: nil) }))
         }
     }
 
@@ -274,6 +274,8 @@ package final class Conductor: Sendable {
         var waiters: [Waiter] = []
         var hasMore = false
         var pending: [Order] = []
+        // What waits for the epoch that could not be published.
+        var deferred: [Order] = []
         while true {
             if !hasMore || !pending.isEmpty {
                 let orders = pending.isEmpty ? mailbox.receive() : pending
@@ -281,13 +283,14 @@ package final class Conductor: Sendable {
                 for (index, order) in orders.enumerated() {
                     switch order {
                     case .wake: hasMore = true
-                    case .between(let work, _): work(self)
+                    case .between(let work, let waits, let refused):
+                        if unpublished.withLock({ $0 == nil }) { work(self) } else if waits { deferred.append(order) } else { refused(published) }
                     case .await(let waiter): settle(waiter, &waiters)
                     case .epochDone: preconditionFailure("no worker ends an epoch that is not open")
                     case .stop:
                         for worker in workers { worker.mailbox.send(.stop) }
                         for waiter in waiters { waiter.resume(published) }
-                        for late in orders[(index + 1)...] + mailbox.close() { refuse(late) }
+                        for late in deferred + orders[(index + 1)...] + mailbox.close() { refuse(late) }
                         return
                     }
                 }
@@ -312,6 +315,8 @@ package final class Conductor: Sendable {
                 waiter.resume(record)
                 return true
             }
+            pending = deferred + pending
+            deferred = []
             if pending.isEmpty { pending = mailbox.take() }
         }
     }
