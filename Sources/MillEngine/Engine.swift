@@ -66,6 +66,8 @@ package actor Engine {
     var creating: Set<ObjectID> = []
     /// Stream plans of tables and materialized views.
     var plans: [ObjectID: StreamPlan] = [:]
+    /// Of the plans of materialized views as they are stored.
+    var planChecksums: [ObjectID: UInt32] = [:]
     /// Ends a job's work in the middle of an epoch, by job.
     var abandonments: [ObjectID: JobAbandonment] = [:]
     var restoration = Restoration()

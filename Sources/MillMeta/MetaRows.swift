@@ -53,11 +53,13 @@ enum MetaRows {
         }
     }
 
-    static func put(_ plan: StreamPlan, _ state: JobState, of id: ObjectID, into database: Database) throws {
+    /// - Returns: the plan's checksum.
+    static func put(_ plan: StreamPlan, _ state: JobState, of id: ObjectID, into database: Database) throws -> UInt32 {
         let stored = try PlanText(encoding: plan)
         try database.execute(
             sql: "INSERT OR REPLACE INTO jobs (object_id, state, plan, plan_version, plan_crc32c) VALUES (?, ?, ?, ?, ?)",
             arguments: [id.number, state.rawValue, stored.text, stored.version, stored.checksum])
+        return stored.checksum
     }
 
     // MARK: Reading
@@ -132,8 +134,10 @@ enum MetaRows {
         guard let state = JobState(rawValue: stateName), let text = PlanText(row, "plan") else {
             throw SQLError(.dataCorrupted, "the stored job of \"\(object.name)\" is in no known state: \(stateName)")
         }
-        do throws(SQLError) { return StoredJob(state: state, plan: .success(try text.decoded(StreamPlan.self, of: object))) } catch {
-            return StoredJob(state: state, plan: .failure(error))
+        do throws(SQLError) {
+            return StoredJob(state: state, plan: .success(try text.decoded(StreamPlan.self, of: object)), planChecksum: text.checksum)
+        } catch {
+            return StoredJob(state: state, plan: .failure(error), planChecksum: text.checksum)
         }
     }
 }

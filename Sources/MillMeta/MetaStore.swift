@@ -58,15 +58,18 @@ package final class MetaStore: Sendable {
     /// - Parameters:
     ///   - origin: where a source begins.
     ///   - job: how a table or materialized view runs, and whether it already does.
+    /// - Returns: the checksum of the job's plan as it is stored.
+    @discardableResult
     package func create(
         _ object: CatalogObject, origin: [SourceSplit: SplitOffset] = [:], job: (plan: StreamPlan, state: JobState)? = nil
-    ) throws(SQLError) {
+    ) throws(SQLError) -> UInt32? {
         try write { database in
             try MetaRows.insert(object, into: database)
             try MetaRows.insert(origin, of: object.id, into: database)
-            if let job { try MetaRows.put(job.plan, job.state, of: object.id, into: database) }
+            let checksum = try job.map { try MetaRows.put($0.plan, $0.state, of: object.id, into: database) }
             try database.execute(
                 sql: "UPDATE counters SET value = max(value, ?) WHERE name = 'next_object_id'", arguments: [Int64(object.id.number) + 1])
+            return checksum
         }
     }
 
@@ -78,7 +81,9 @@ package final class MetaStore: Sendable {
     }
 
     /// Puts another plan in the place of a job's; the job is in creation again.
-    package func replacePlan(of id: ObjectID, by plan: StreamPlan) throws(SQLError) {
+    /// - Returns: the plan's checksum as it is stored.
+    @discardableResult
+    package func replacePlan(of id: ObjectID, by plan: StreamPlan) throws(SQLError) -> UInt32 {
         try write { database in try MetaRows.put(plan, .creating, of: id, into: database) }
     }
 
@@ -94,8 +99,8 @@ package final class MetaStore: Sendable {
         try write { database in try database.execute(sql: "INSERT INTO schemas (name) VALUES (?)", arguments: [name]) }
     }
 
-    private func write(_ body: (Database) throws -> Void) throws(SQLError) {
-        do { try database.write(body) } catch { throw Self.sqlError(error, "write \"\(name)\"") }
+    private func write<T>(_ body: (Database) throws -> T) throws(SQLError) -> T {
+        do { return try database.write(body) } catch { throw Self.sqlError(error, "write \"\(name)\"") }
     }
 
     // MARK: Reading

@@ -27,6 +27,8 @@ package struct StoredJob: Sendable {
     package var state: JobState
     /// Or why it cannot be used.
     package var plan: Result<StreamPlan, SQLError>
+    /// Of the plan as it is stored.
+    package var planChecksum: UInt32
 }
 
 package enum JobState: String, Sendable {

@@ -1,6 +1,7 @@
 import MillBase
 import MillEngine
 import MillIO
+import MillLog
 import MillMeta
 import MillState
 import MillTestKit
@@ -14,11 +15,16 @@ import Testing
     private let files = MemoryFileSystem()
 
     /// One life of an engine over the files as they are, which ends after a checkpoint.
-    private func withEngine(_ meta: MetaStore, _ connectors: ChangingAssembly, clock: VirtualClock = VirtualClock(), _ body: (EngineWorld) async throws -> Void) async throws {
+    private func withEngine(_ meta: MetaStore, _ connectors: ChangingAssembly, clock: VirtualClock = VirtualClock(), dmlLog: Bool = false, _ body: (EngineWorld) async throws -> Void) async throws {
         let environment = Environment(files: files, clock: clock, random: SeededSource(1))
         let keeper = try StateKeeper(environment: environment, directory: "/data/state")
-        let engine = Engine(environment: environment, assembly: connectors, meta: meta, keeper: keeper)
-        try await engine.restore()
+        let log = dmlLog ? try DMLLog(environment: environment, directory: "/data/dml") : nil
+        defer { log?.close() }
+        let engine = Engine(environment: environment, assembly: connectors, meta: meta, keeper: keeper, dmlLog: log)
+        do { try await engine.restore() } catch {
+            await engine.stop()
+            throw error
+        }
         let world = EngineWorld(engine, files: files)
         do { try await body(world) } catch {
             await world.stop()
@@ -83,5 +89,33 @@ import Testing
             while try await rows(world, "SHOW JOBS").last?[2] != "running" { await Task.yield() }
             #expect(try await rows(world, "SELECT a FROM pairs ORDER BY a") == [["1"], ["2"]])
         }
+    }
+
+    /// A crash right after REBUILD: the plan is the new one, what the checkpoint has was made by the old one.
+    @Test func stateOfAnotherPlanIsNotTakenUp() async throws {
+        let meta = try MetaStore.inMemory()
+        let connectors = ChangingAssembly(["s": ScriptedConnector(#"{"a":1}"#, #"{"a":2}"#)])
+        try await withEngine(meta, connectors) { world in
+            try await world.run("\(create("s")); CREATE MATERIALIZED VIEW total AS SELECT sum(a) AS n FROM s")
+            try await world.run("CREATE MATERIALIZED VIEW above AS SELECT n + 1 AS n FROM total")
+            try await world.run("CREATE MATERIALIZED VIEW other AS SELECT sum(a + 9) AS n FROM s; FLUSH")
+        }
+        let stored = try meta.load().objects
+        let other = try #require(stored.first { $0.object.name == "other" }?.job).plan.get()
+        let total = try #require(stored.first { $0.object.name == "total" }).object.id
+        // Of the same shape: the state would fit.
+        try meta.replacePlan(of: total, by: other)
+        try await withEngine(meta, connectors) { world in #expect(try await rows(world, "SELECT n FROM above") == [["22"]]) }
+    }
+
+    /// Numbers of transactions that a checkpoint has are not given out again.
+    @Test func aLogOfTransactionsThatEndsTooEarlyIsRefused() async throws {
+        let meta = try MetaStore.inMemory()
+        let connectors = ChangingAssembly([:])
+        try await withEngine(meta, connectors, dmlLog: true) { world in try await world.run("CREATE TABLE t (a int); INSERT INTO t VALUES (1)") }
+        try await withEngine(meta, connectors, dmlLog: true) { world in #expect(try await rows(world, "SELECT a FROM t") == [["1"]]) }
+        try files.remove("/data/dml")
+        let error = await #expect(throws: SQLError.self) { try await withEngine(meta, connectors, dmlLog: true) { _ in } }
+        #expect(error?.sqlState == .dataCorrupted)
     }
 }

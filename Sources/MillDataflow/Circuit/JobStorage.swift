@@ -8,10 +8,31 @@ package struct JobStorage: Sendable {
     package let store: StateStore
     /// The checkpoint to begin from; nil when the job begins anew.
     package let recovered: RecoveredState?
+    /// Of the job's plan as it is stored: state fits the plan that made it and no other.
+    package let planChecksum: UInt32?
 
-    package init(store: StateStore, recovered: RecoveredState?) {
+    package init(store: StateStore, recovered: RecoveredState?, planChecksum: UInt32? = nil) {
         self.store = store
         self.recovered = recovered
+        self.planChecksum = planChecksum
+    }
+
+    private static let noteKind = "plan"
+
+    /// What a checkpoint notes of the plan that made a job's state; nil when that is not known.
+    func note(of job: ObjectID) -> StateNote? {
+        guard let planChecksum else { return nil }
+        var bytes = RecordWriter()
+        bytes.put(planChecksum)
+        return StateNote(object: job, kind: Self.noteKind, bytes: bytes.bytes)
+    }
+
+    /// Whether a checkpoint's state of a job was made by this plan.
+    package static func holds(_ recovered: RecoveredState, _ job: ObjectID, madeBy planChecksum: UInt32) -> Bool {
+        guard recovered.jobs.contains(job) else { return false }
+        guard let note = recovered.note(noteKind, of: job) else { return true }
+        var bytes = RecordReader(note.bytes[...])
+        return (try? bytes.get(UInt32.self)) == planChecksum  // a note of another form is of another plan
     }
 }
 

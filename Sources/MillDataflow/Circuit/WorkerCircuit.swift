@@ -282,6 +282,11 @@ package final class WorkerCircuit: RenderInputs {
         return sealed
     }
 
+    /// What checkpoints note of the plans of jobs.
+    package func planNotes(_ jobs: Set<ObjectID>) -> [StateNote] {
+        jobOrder.compactMap { id in jobs.contains(id) ? self.jobs[id]?.rendered.job.storage?.note(of: id) : nil }
+    }
+
     /// The errors of jobs that have some, for checkpoints.
     package func keptErrors(_ jobs: Set<ObjectID>) -> [ObjectID: OperatorErrors.Kept] {
         self.jobs.filter { jobs.contains($0.key) && ($0.value.rendered.errors.entries.count > 0 || $0.value.rendered.errors.droppedCount != 0) }

@@ -223,13 +223,13 @@ package final class Conductor: Sendable {
                         let missing = now.catchingUp.union(now.jobFailures.keys)
                         let parts = conductor.gather { circuit in
                             let jobs = circuit.storedJobs.subtracting(missing)
-                            return (circuit.seal(jobs, everything: everything), circuit.keptErrors(jobs))
+                            return (tables: circuit.seal(jobs, everything: everything), errors: circuit.keptErrors(jobs), plans: circuit.planNotes(jobs))
                         }
                         var errors: [ObjectID: [OperatorErrors.Kept]] = [:]
-                        for (_, kept) in parts { for (job, kept) in kept { errors[job, default: []].append(kept) } }
-                        continuation.resume(
-                            returning: Seal(
-                                record: record, tables: parts.flatMap(\.0), notes: errors.compactMap { OperatorErrors.note($0.key, $0.value) }))
+                        for part in parts { for (job, kept) in part.errors { errors[job, default: []].append(kept) } }
+                        // The same on every worker.
+                        let notes = parts[0].plans + errors.compactMap { OperatorErrors.note($0.key, $0.value) }
+                        continuation.resume(returning: Seal(record: record, tables: parts.flatMap(\.tables), notes: notes))
                     }, waits: false, refused: { _ in continuation.resume(returning: nil) }))
         }
     }

@@ -54,9 +54,14 @@ extension Engine {
         return record.position.offsets[source] ?? [:]
     }
 
+    /// Where a job's state is kept; nil without a data directory.
+    func storage(of job: ObjectID, recovered: RecoveredState?) -> JobStorage? {
+        keeper.map { JobStorage(store: $0.store, recovered: recovered, planChecksum: planChecksums[job]) }
+    }
+
     /// A job that begins without state.
     func newJob(_ object: CatalogObject, _ plan: StreamPlan) -> JobPlan {
-        JobPlan(id: object.id, name: object.name, plan: plan, storage: keeper.map { JobStorage(store: $0.store, recovered: nil) })
+        JobPlan(id: object.id, name: object.name, plan: plan, storage: storage(of: object.id, recovered: nil))
     }
 
     /// From here on jobs can read a source.
@@ -181,8 +186,9 @@ extension Engine {
         }
         var changed = catalog
         let object = try changed.create(draft.object)
-        try await store { (meta) throws(SQLError) in try meta.create(object, job: (plan, .creating)) }
+        let checksum = try await storing { (meta) throws(SQLError) in try meta.create(object, job: (plan, .creating)) }
         catalog = changed
+        planChecksums[object.id] = checksum
         creating.insert(object.id)
         plans[object.id] = plan
         let job = newJob(object, plan)

@@ -25,6 +25,7 @@ extension Engine {
         await conductor.detach(removed.filter { $0.kind == .materializedView || $0.kind == .table }.map(\.id))
         for object in removed {
             plans[object.id] = nil
+            planChecksums[object.id] = nil
             creating.remove(object.id)
             restoration.forget(object.id)
             if object.kind == .source {

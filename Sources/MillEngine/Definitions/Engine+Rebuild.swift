@@ -23,8 +23,9 @@ extension Engine {
             object = try catalog.require(.materializedView, schema: statement.name.schemaName, name: statement.name.last.name)
         } catch { throw error.located(at: statement.name.span.source) }
         let plan = try planAnew(object, session)
-        try await store { (meta) throws(SQLError) in try meta.replacePlan(of: object.id, by: plan) }
+        let checksum = try await storing { (meta) throws(SQLError) in try meta.replacePlan(of: object.id, by: plan) }
         plans[object.id] = plan
+        planChecksums[object.id] = checksum
         let jobs = dependentJobs(of: object.id)
         for id in jobs { abandonments.removeValue(forKey: id)?.abandon() }
         // Dependents leave the circuit first.

@@ -4,6 +4,7 @@ import MillColumnar
 import MillConnectorKit
 import MillDataflow
 import MillIO
+import MillLog
 import MillMeta
 import MillPlan
 import MillStore
@@ -22,27 +23,56 @@ extension Engine {
     /// - Throws: XX001 or 58030 when the store cannot be read. One object's failure is not an error of this.
     package func restore() async throws(SQLError) {
         guard let meta else { return }
+        try checkLogOfTransactions()
         let stored = try await offActor { () throws(SQLError) in try meta.load() }
         await definitions.lock()
         defer { definitions.unlock() }
         let unfinished = Set(stored.objects.filter { $0.object.kind == .table && $0.job?.state == .creating }.map(\.object.id))
         try await store { (meta) throws(SQLError) in try meta.drop(Array(unfinished)) }
         catalog.reserve(before: stored.nextID)
+        // Definitions may have been put back from a copy or begun anew; what lies beside them may still be of objects they do not know.
+        if let last = keeper?.recovered?.jobs.max() { catalog.reserve(before: ObjectID(last.number + 1)) }
         for schema in stored.schemas { try catalog.createSchema(schema) }
         for entry in stored.objects where !unfinished.contains(entry.object.id) { restore(entry) }
         if let keeper {
             try rejects.restore(keeper.recovered?.record.notes ?? [])
             conductor.resume(after: keeper.lastPublished.epoch, holding: keeper.recovered?.record.position.dmlPosition ?? .zero)
             // State belongs to a worker; of another number of workers each view begins anew, and the rows of tables are put in again.
-            if let recovered = keeper.recovered, recovered.record.workers == options.workerCount { restoration.resumable = recovered.jobs }
+            if let recovered = keeper.recovered, recovered.record.workers == options.workerCount { restoration.resumable = resumable(recovered) }
         }
         await restoreRound()
         try moveTables()
         try await replay(from: (keeper?.recovered?.record.position.dmlPosition ?? .zero).next)
     }
 
+    /// What is acknowledged is in the log of transactions before anything else has it. Were numbers given out again, a later start would
+    /// take the new transactions for those that the checkpoint has.
+    /// - Throws: XX001 when the log ends before what is stored.
+    private func checkLogOfTransactions() throws(SQLError) {
+        guard let dmlLog, let keeper else { return }
+        let stored = max(keeper.recovered?.record.position.dmlPosition ?? .zero, keeper.lastPublished.dmlPosition)
+        guard dmlLog.durablePosition >= stored else {
+            throw SQLError(
+                .dataCorrupted, "the log of transactions ends with number \(dmlLog.durablePosition), and number \(stored) was published",
+                hint: "Restore the data directory from a copy.")
+        }
+    }
+
+    /// The jobs that can go on from a checkpoint: it was made by their plans, and holds what they read.
+    ///
+    /// A view that was rebuilt right before a crash is not among them: its plan is stored, and the checkpoint has the state of the one before.
+    private func resumable(_ recovered: RecoveredState) -> Set<ObjectID> {
+        var found: Set<ObjectID> = []
+        // An object has a higher identifier than its inputs.
+        for (id, plan) in plans.sorted(by: { $0.key < $1.key }) {
+            let isFitting = planChecksums[id].map { JobStorage.holds(recovered, id, madeBy: $0) } ?? recovered.jobs.contains(id)
+            if isFitting, plan.inputs.allSatisfy({ $0.id == id || plans[$0.id] == nil || found.contains($0.id) }) { found.insert(id) }
+        }
+        return found
+    }
+
     private func resumedJob(_ object: CatalogObject, _ plan: StreamPlan) -> JobPlan {
-        JobPlan(id: object.id, name: object.name, plan: plan, storage: keeper.map { JobStorage(store: $0.store, recovered: $0.recovered) })
+        JobPlan(id: object.id, name: object.name, plan: plan, storage: storage(of: object.id, recovered: keeper?.recovered))
     }
 
     /// Gives tables the rows that they had under another number of workers, in one epoch.
@@ -65,6 +95,7 @@ extension Engine {
         if stored.object.kind == .materializedView {
             creating.insert(id)
             restoration.recovering[id] = Recovery()
+            planChecksums[id] = job.planChecksum
         }
         switch job.plan {
         case .success(let plan):
@@ -250,8 +281,14 @@ extension Engine {
 
     /// Writes to the store, if there is one; when it throws nothing is written and the statement has failed.
     func store(_ body: @escaping @Sendable (MetaStore) throws(SQLError) -> Void) async throws(SQLError) {
-        guard let meta else { return }
-        try await offActor { () throws(SQLError) in try body(meta) }
+        try await storing { (meta) throws(SQLError) -> Void? in try body(meta) }
+    }
+
+    /// The same, with what the store answers; nil without one.
+    @discardableResult
+    func storing<T: Sendable>(_ body: @escaping @Sendable (MetaStore) throws(SQLError) -> T?) async throws(SQLError) -> T? {
+        guard let meta else { return nil }
+        return try await offActor { () throws(SQLError) in try body(meta) }
     }
 
     /// A view has taken over what was there before it. Should the note not reach the disk, the next start takes it for a view in creation.
