@@ -1,12 +1,17 @@
 #define _GNU_SOURCE
 #include "CFile.h"
+#include <errno.h>
 #include <fcntl.h>
 
-void mill_file_reserve(int descriptor, off_t size) {
+int mill_file_reserve(int descriptor, off_t size) {
 #ifdef FALLOC_FL_KEEP_SIZE
-    (void)fallocate(descriptor, FALLOC_FL_KEEP_SIZE, 0, size);
+    while (fallocate(descriptor, FALLOC_FL_KEEP_SIZE, 0, size) != 0) {
+        if (errno == EINTR) continue;
+        return errno == EOPNOTSUPP || errno == ENOSYS ? 0 : errno;
+    }
 #else
     (void)descriptor;
     (void)size;
 #endif
+    return 0;
 }

@@ -105,7 +105,10 @@ package actor Engine {
         let onRejects: SourceInput.RejectHandler = { rejects.add($1, source: $0, nowMicros: clock.nowMicros) }
         self.onRejects = onRejects
         var conducting = options.conductor
-        if let keeper { conducting.willPublish = { keeper.willPublish($0) } }
+        if let keeper {
+            conducting.mayOpen = { keeper.mayOpenEpoch() }
+            conducting.willPublish = { keeper.willPublish($0) }
+        }
         conductor = Conductor(workerCount: workerCount, clock: clock, options: conducting) { (id, worker, onData) throws(SQLError) in
             try sources.makeInput(id, worker: worker, workerCount: workerCount, onData: onData, onRejects: onRejects)
         }

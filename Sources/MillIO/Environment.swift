@@ -79,13 +79,13 @@ package protocol File: AnyObject, Sendable {
     func write(_ buffer: UnsafeRawBufferPointer, at offset: Int) throws(IOFailure)
     /// Sets the size; gives back what `reserve` got beyond it.
     func truncate(to size: Int) throws(IOFailure)
-    /// Asks for room on the disk for `size` bytes, so that a write need not look for it while another thread syncs. Content and size
-    /// stay. A hint: nothing happens where the system has no such thing, or no room.
-    func reserve(_ size: Int)
+    /// Finds room on the disk for `size` bytes, so that a write need not look for it while another thread syncs, nor fail for want of it.
+    /// Content and size stay. Nothing happens where the system has no such thing.
+    func reserve(_ size: Int) throws(IOFailure)
     /// Makes the file's content and size durable.
     func sync() throws(IOFailure)
 }
 
 extension File {
-    package func reserve(_ size: Int) {}
+    package func reserve(_ size: Int) throws(IOFailure) {}
 }

@@ -127,7 +127,10 @@ final class LocalFile: File {
         guard retryingInterrupted({ ftruncate(descriptor, off_t(size)) }) == 0 else { throw IOFailure("truncate", path: path, errorNumber: errno) }
     }
 
-    func reserve(_ size: Int) { mill_file_reserve(descriptor, off_t(size)) }
+    func reserve(_ size: Int) throws(IOFailure) {
+        let errorNumber = mill_file_reserve(descriptor, off_t(size))
+        guard errorNumber == 0 else { throw IOFailure("reserve", path: path, errorNumber: errorNumber) }
+    }
 
     func sync() throws(IOFailure) {
         guard fdatasync(descriptor) == 0 else { throw IOFailure("sync", path: path, errorNumber: errno) }

@@ -16,7 +16,7 @@ import Darwin
 /// Threading: any thread; one lock around everything.
 package final class MemoryFileSystem: FileSystem {
     package enum Operation: String, Sendable {
-        case open, list, createDirectory, remove, rename, syncDirectory, read, write, truncate, sync
+        case open, list, createDirectory, remove, rename, syncDirectory, read, write, truncate, reserve, sync
     }
 
     /// The error number an operation on a path shall fail with; nil lets it happen.
@@ -269,5 +269,6 @@ private final class MemoryFile: File {
 
     func write(_ buffer: UnsafeRawBufferPointer, at offset: Int) throws(IOFailure) { try system.write(self, Array(buffer), at: offset) }
     func truncate(to size: Int) throws(IOFailure) { try system.truncate(self, to: size) }
+    func reserve(_ size: Int) throws(IOFailure) { try system.onFile(.reserve, self) { _ in } }
     func sync() throws(IOFailure) { try system.sync(self) }
 }

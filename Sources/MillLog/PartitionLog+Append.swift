@@ -151,7 +151,7 @@ extension PartitionLog {
     private func reserve(_ size: Int, _ appender: inout Appender) {
         guard size > appender.reserved else { return }
         appender.reserved = size + min(max(size, Self.reservedBytesMin), Self.reservedBytesMax)
-        appender.active.file.reserve(appender.reserved)
+        try? appender.active.file.reserve(appender.reserved)  // The write says whether there is room for this.
     }
 
     private static let reservedBytesMin = 64 << 10

@@ -13,8 +13,10 @@ package final class EpochJournal: Sendable {
 
     private struct State {
         var file: (any File)?
+        /// The checkpoint that it belongs to.
+        var checkpoint: UInt64 = 0
         var size = 0
-        /// Room asked for ahead, so that an epoch does not fail for want of space.
+        /// Room found ahead.
         var reserved = 0
         /// The last entry, with all offsets.
         var position = EpochPosition.start
@@ -22,6 +24,10 @@ package final class EpochJournal: Sendable {
 
     private static let header: [UInt8] = Array("MILLJRNL".utf8) + [1, 0, 0, 0, 0, 0, 0, 0]
     private static let reservedBytes = 1 << 20
+    /// What one entry takes at most, unless thousands of splits move in one epoch.
+    private static let entryBytes = 256 << 10
+    /// From here on the entries give way to one with all that they say.
+    private static let sizeMax = 4 << 20
 
     package init(directory: String, files: any FileSystem) {
         self.directory = directory
@@ -36,17 +42,33 @@ package final class EpochJournal: Sendable {
     ///   - sources: those that the checkpoint knows; others are forgotten until an epoch reads them, because no job goes on from there.
     package func begin(checkpoint: UInt64, at position: EpochPosition? = nil, keeping sources: Set<ObjectID>? = nil) throws(IOFailure) {
         try state.withLock { (state) throws(IOFailure) in
-            // Under another name until the entry is in it: this may be the only place that knows.
-            let name = path(checkpoint)
-            let file = try files.open(name + ".new", .create)
-            file.reserve(Self.reservedBytes)
-            try file.write(Self.header)
-            var fresh = State(file: file, size: Self.header.count, reserved: Self.reservedBytes)
             var first = position ?? state.position
             if let sources { first.offsets = first.offsets.filter { sources.contains($0.key) } }
-            try Self.append(first, to: &fresh)
-            try files.rename(name + ".new", to: name)
-            state = fresh
+            try begin(checkpoint, at: first, &state)
+        }
+    }
+
+    private func begin(_ checkpoint: UInt64, at first: EpochPosition, _ state: inout State) throws(IOFailure) {
+        // Under another name until the entry is in it: this may be the only place that knows.
+        let name = path(checkpoint)
+        let file = try files.open(name + ".new", .create)
+        // Without the room `prepare` asks again.
+        let hasRoom = (try? file.reserve(Self.reservedBytes)) != nil
+        try file.write(Self.header)
+        var fresh = State(file: file, checkpoint: checkpoint, size: Self.header.count, reserved: hasRoom ? Self.reservedBytes : 0)
+        try Self.append(first, to: &fresh)
+        try files.rename(name + ".new", to: name)
+        state = fresh
+    }
+
+    /// Makes sure that the next entry has room. An epoch that could not be noted must not be seen, and by then the state is what it
+    /// made of it: without room it had better not begin.
+    package func prepare() throws(IOFailure) {
+        try state.withLock { (state) throws(IOFailure) in
+            if state.size > Self.sizeMax, let _ = try? begin(state.checkpoint, at: state.position, &state) { return }
+            guard let file = state.file, state.size + Self.entryBytes > state.reserved else { return }
+            try file.reserve(state.size + Self.reservedBytes)
+            state.reserved = state.size + Self.reservedBytes
         }
     }
 
@@ -80,10 +102,6 @@ package final class EpochJournal: Sendable {
         entry.put(UInt32(body.bytes.count))
         entry.put(checksum(body.bytes))
         let bytes = entry.bytes + body.bytes
-        if state.size + bytes.count > state.reserved {
-            state.reserved += reservedBytes
-            file.reserve(state.reserved)
-        }
         try file.write(bytes, at: state.size)
         state.size += bytes.count
         state.position = position

@@ -411,7 +411,7 @@ private final class NumberDecoder: Decoder {
         #expect(await record.epoch >= Epoch(0))
     }
 
-    @Test(.timeLimit(.minutes(1))) func ordersAfterTheStopAreAnswered() async throws {
+    @Test(.timeLimit(.minutes(10))) func ordersAfterTheStopAreAnswered() async throws {
         let connector = NumberConnector(splits: 1)
         let conductor = Self.conductor(2, connector)
         try await conductor.attach(Self.sums(10, byDigit: false))
@@ -427,7 +427,7 @@ private final class NumberDecoder: Decoder {
         conductor.stop()
     }
 
-    @Test(.timeLimit(.minutes(1))) func ordersThatRaceWithTheStopAreAnswered() async throws {
+    @Test(.timeLimit(.minutes(10))) func ordersThatRaceWithTheStopAreAnswered() async throws {
         for _ in 0..<50 {
             let conductor = Self.conductor(2, NumberConnector(splits: 1))
             await withTaskGroup(of: Void.self) { group in

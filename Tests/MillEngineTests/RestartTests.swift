@@ -10,7 +10,7 @@ import Synchronization
 import Testing
 
 /// What an engine finds of its definitions when it starts again over the same store.
-@Suite(.timeLimit(.minutes(2))) struct RestartTests {
+@Suite(.timeLimit(.minutes(10))) struct RestartTests {
     /// Runs `body` on an engine over the store as it is then.
     private func withEngine(
         over meta: MetaStore, _ assembly: any SourceAssembly, clock: any MillIO.Clock = SystemClock(), workerCount: Int = 1,

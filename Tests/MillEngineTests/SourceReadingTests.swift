@@ -9,7 +9,7 @@ import MillTestKit
 import Testing
 
 /// What becomes of statements when a source is slow, fails, or is read by several at once.
-@Suite(.timeLimit(.minutes(1))) struct SourceReadingTests {
+@Suite(.timeLimit(.minutes(10))) struct SourceReadingTests {
     private func withWorld(
         _ connectors: [String: ScriptedConnector], clock: any MillIO.Clock = SystemClock(), splitDiscoveryNanos: UInt64 = 1_000_000,
         _ body: (EngineWorld) async throws -> Void

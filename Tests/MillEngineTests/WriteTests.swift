@@ -157,7 +157,7 @@ import Testing
     }
 
     /// Statements sent as one are a transaction, which keeps other writers of its tables waiting, and never for ever.
-    @Test(.timeLimit(.minutes(1))) func circlesOfWritersEnd() async throws {
+    @Test(.timeLimit(.minutes(10))) func circlesOfWritersEnd() async throws {
         let world = await EngineWorld()
         try await world.run("CREATE TABLE a (x int); CREATE TABLE b (x int); INSERT INTO a VALUES (0); INSERT INTO b VALUES (0)")
         let (one, two) = (world.connect(), world.connect())
@@ -175,7 +175,7 @@ import Testing
         await world.stop()
     }
 
-    @Test(.timeLimit(.minutes(1))) func aClientThatLeavesLetsOthersWrite() async throws {
+    @Test(.timeLimit(.minutes(10))) func aClientThatLeavesLetsOthersWrite() async throws {
         let world = await EngineWorld()
         try await world.run("CREATE TABLE t (x int); INSERT INTO t VALUES (0)")
         let gone = world.connect()

@@ -20,13 +20,13 @@ import Darwin
         let path = directory + "/log"
         let file = try LocalFileSystem().open(path, .create)
         defer { unlink(path) }
-        file.reserve(1 << 20)
+        try file.reserve(1 << 20)
         #expect(try file.size() == 0)
         let content = UnsafeMutableRawBufferPointer.allocate(byteCount: 4, alignment: 1)
         defer { content.deallocate() }
         content.copyBytes(from: "kept".utf8)
         try file.write(UnsafeRawBufferPointer(content), at: 0)
-        file.reserve(1 << 20)
+        try file.reserve(1 << 20)
         #expect(try file.size() == 4)
         // A file system without the call reserves nothing.
         #expect(Self.blocks(path) <= 2 << 20)

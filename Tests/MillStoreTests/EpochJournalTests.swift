@@ -86,4 +86,37 @@ import Testing
         try journal.append(position(5, [first: 50]))
         #expect(try journal.lastPublished(since: nil) == position(5, [first: 50]))
     }
+
+    @Test func doesNotGrowForEverWhenNoCheckpointComes() throws {
+        let journal = try journal()
+        try journal.begin(checkpoint: 0, at: .start)
+        for epoch in 1...80_000 {
+            try journal.prepare()
+            try journal.append(position(UInt64(epoch), epoch == 1 ? [first: 0, second: 3] : [first: Int64(epoch)]))
+        }
+        #expect(try files.open("/state/journal-0", .read).size() < 5 << 20)
+        #expect(try journal.lastPublished(since: nil) == position(80_000, [first: 80_000, second: 3]))
+    }
+
+    /// What was prepared can be noted without room; when there is none ahead, that is said before the epoch.
+    @Test func asksForRoomBeforeAnEpoch() throws {
+        let journal = try journal()
+        try journal.begin(checkpoint: 0, at: .start)
+        files.setFault { operation, _ in operation == .reserve ? 28 : nil }
+        var epoch: UInt64 = 0
+        var failure: IOFailure?
+        while failure == nil, epoch < 100_000 {
+            do throws(IOFailure) { try journal.prepare() } catch {
+                failure = error
+                break
+            }
+            epoch += 1
+            try journal.append(position(epoch, [first: Int64(epoch)]))
+        }
+        #expect(failure?.errorNumber == 28 && epoch > 1000)
+        files.setFault(nil)
+        try journal.prepare()
+        try journal.append(position(epoch + 1, [first: 7_000_000]))
+        #expect(try journal.lastPublished(since: nil).epoch == Epoch(epoch + 1))
+    }
 }

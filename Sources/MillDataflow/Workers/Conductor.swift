@@ -37,14 +37,17 @@ package final class Conductor: Sendable {
         package var recordsMin: Int
         package var recordsMax: Int
         package var bytesMax: Int
+        /// Asked before an epoch opens whether it can be noted; false: none opens until the conductor is woken and this says so.
+        package var mayOpen: (@Sendable () -> Bool)?
         /// Called with an epoch before it is published; false: it cannot be now. It is asked again when the conductor is woken, and
         /// until then no other epoch opens.
         package var willPublish: (@Sendable (EpochRecord) -> Bool)?
 
         package init(
             targetNanos: UInt64 = 100_000_000, backlogNanos: UInt64 = 1_000_000_000, recordsMin: Int = 8192, recordsMax: Int = 4 << 20, bytesMax: Int = 256 << 20,
-            willPublish: (@Sendable (EpochRecord) -> Bool)? = nil
+            mayOpen: (@Sendable () -> Bool)? = nil, willPublish: (@Sendable (EpochRecord) -> Bool)? = nil
         ) {
+            self.mayOpen = mayOpen
             self.targetNanos = targetNanos
             self.backlogNanos = backlogNanos
             self.recordsMin = recordsMin
@@ -298,6 +301,10 @@ package final class Conductor: Sendable {
             guard hasMore else { continue }
             wakePending.store(false, ordering: .releasing)
             let held = unpublished.withLock { $0 }
+            guard held != nil || options.mayOpen?() ?? true else {
+                hasMore = false
+                continue
+            }
             let record = held ?? runEpoch(records: budget, &pending)
             guard options.willPublish?(record) ?? true else {
                 unpublished.withLock { $0 = record }

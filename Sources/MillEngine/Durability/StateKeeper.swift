@@ -75,11 +75,16 @@ package final class StateKeeper: Sendable {
 
     // MARK: Epochs
 
+    /// Whether an epoch can be noted once it has run: while the disk is full none runs, and readers have the last one.
+    package func mayOpenEpoch() -> Bool { isJournalWell { () throws(IOFailure) in try journal.prepare() } }
+
     /// Notes an epoch that is about to be published.
     /// - Returns: false when it could not be noted: it must not be seen yet.
-    package func willPublish(_ record: EpochRecord) -> Bool {
+    package func willPublish(_ record: EpochRecord) -> Bool { isJournalWell { () throws(IOFailure) in try journal.append(record.position) } }
+
+    private func isJournalWell(_ body: () throws(IOFailure) -> Void) -> Bool {
         do throws(IOFailure) {
-            try journal.append(record.position)
+            try body()
             state.withLock { $0.journalTrouble = nil }
             return true
         } catch {

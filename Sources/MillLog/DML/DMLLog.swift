@@ -150,7 +150,7 @@ package final class DMLLog: Flushable {
                 }
                 if tail.size + bytes.count > tail.reserved {
                     tail.reserved = tail.size + max(bytes.count, Self.reserveBytes)
-                    tail.file.reserve(tail.reserved)
+                    try? tail.file.reserve(tail.reserved)  // The write says whether there is room for this.
                 }
                 let (file, size) = (tail.file, tail.size)
                 try file.write(bytes, at: size)
