@@ -36,7 +36,7 @@ let modules: [Module] = [
     Module(name: "MillConnectorKit", uses: ["MillBase", "MillColumnar", "MillIO"], tests: false),
     Module(name: "MillText", uses: ["MillBase", "MillColumnar", "MillConnectorKit", "CJSONDecode"]),
     Module(name: "MillExpr", uses: ["MillBase", "MillColumnar", "CRE2"]),
-    Module(name: "MillState", uses: ["MillBase", "MillColumnar", "CMemory"]),
+    Module(name: "MillState", uses: ["MillBase", "MillColumnar", "MillIO", "CMemory"]),
     Module(name: "MillLog", uses: ["MillBase", "MillColumnar", "MillIO", "MillKafkaWire", "CChecksum"]),
     // L4
     Module(name: "MillPlan", uses: ["MillBase", "MillColumnar", "MillExpr"]),
@@ -86,8 +86,8 @@ let testData: [String: [String]] = [
 let executable = Module(
     name: "millrace",
     uses: [
-        "MillBase", "MillColumnar", "MillIO", "MillKafkaWire", "MillMeta", "MillEngine", "MillConnectors", "MillLog", "MillPgServer", "MillPgWire", "MillKafkaServer",
-        "MillTemplate", "MillBench",
+        "MillBase", "MillCatalog", "MillColumnar", "MillIO", "MillKafkaWire", "MillMeta", "MillEngine", "MillConnectors", "MillLog", "MillPgServer", "MillPgWire", "MillKafkaServer",
+        "MillTemplate", "MillBench", "MillStore", "MillPlan", "MillConnectorKit",
     ],
     packages: nio + log + [("ArgumentParser", "swift-argument-parser"), ("ServiceLifecycle", "swift-service-lifecycle"), ("UnixSignals", "swift-service-lifecycle")])
 

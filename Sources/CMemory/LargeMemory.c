@@ -21,4 +21,13 @@ void *mill_large_allocate(size_t size) {
     return aligned;
 }
 
+void mill_large_populate(void *memory, size_t size) {
+#ifdef MADV_POPULATE_WRITE
+    madvise(memory, rounded(size), MADV_POPULATE_WRITE);
+#else
+    (void)memory;
+    (void)size;
+#endif
+}
+
 void mill_large_free(void *memory, size_t size) { munmap(memory, rounded(size)); }

@@ -132,6 +132,9 @@ package actor Engine {
         discovery?.cancel()
         discovery = nil
         checkpoints?.cancel()
+        // Who waits for state, or reads it, ends.
+        restoration.gate.fail(Self.stopped)
+        if !restoration.gate.isOpen { keeper?.recovered?.cancel() }
         // Before what follows: a checkpoint that waits for space would otherwise be waited for.
         keeper?.stop()
         await checkpoints?.value
@@ -142,9 +145,12 @@ package actor Engine {
         conductor.stop()
     }
 
-    /// Makes a checkpoint now, if anything was published since the last one.
+    private static let stopped = SQLError(.adminShutdown, "the server is shutting down")
+
+    /// Makes a checkpoint now, if anything was published since the last one. While the last one is still being read it stays what it is.
     @discardableResult
     package func checkpoint() async -> CheckpointReport? {
+        guard restoration.gate.isOpen else { return nil }
         let rejects = rejects
         // A table that does not run, because what is stored is damaged, stays as it is on disk.
         let kept = restoration.jobs.filter { catalog.object($0)?.kind == .table }

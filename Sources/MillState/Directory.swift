@@ -42,6 +42,12 @@ struct Directory {
         old.free()
     }
 
+    /// Large enough for `populate` to be worth a thread.
+    var isVeryLarge: Bool { bits >= Self.largeBits + 2 }
+
+    /// Has the system hand out the slots' memory.
+    func populate() { if bits >= Self.largeBits { mill_large_populate(slots, byteCount) } }
+
     func free() {
         if bits >= Self.largeBits { mill_large_free(slots, byteCount) } else { slots.deallocate() }
     }

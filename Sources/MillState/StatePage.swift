@@ -36,6 +36,9 @@ final class StatePage: @unchecked Sendable {
         self.slab = slab
     }
 
+    /// Whether the page is the first of a slab, and that.
+    func slab(after other: StatePage?) -> PageSlab? { slab === other?.slab ? nil : slab }
+
     deinit {
         if slab == nil { memory.deallocate() }
     }
@@ -56,6 +59,9 @@ final class PageSlab: @unchecked Sendable {
     }
 
     deinit { mill_large_free(memory, Self.bytes) }
+
+    /// Has the system hand out its memory.
+    func populate() { mill_large_populate(memory, Self.bytes) }
 
     fileprivate func take(_ byteCount: Int) -> UnsafeMutableRawPointer? {
         guard used + byteCount <= Self.bytes else { return nil }

@@ -1,4 +1,6 @@
+import CMemory
 import MillColumnar
+import MillIO
 
 /// Checkpoints of a table: pages and changed rows out, and back in where they were.
 ///
@@ -78,6 +80,23 @@ extension StateTable: DurableTable {
         }
         precondition(store.pointee.used == 0, "state is given to a table that has none")
         restorePages(used: Int(shape.used), count: Int(shape.count), freeHead: shape.first)
+        if isIndexed { directory.reserve(count) }
+        populateAhead()
+    }
+
+    /// Memory is handed out by another thread while blocks are read: the directory's, then that of the pages from the last one on.
+    private func populateAhead() {
+        guard isIndexed, directory.isVeryLarge else { return }
+        let directory = SharedDirectory(directory: directory)
+        var slabs: [PageSlab] = []
+        for (index, page) in pages.enumerated() {
+            if let slab = page.slab(after: index > 0 ? pages[index - 1] : nil) { slabs.append(slab) }
+        }
+        // Whoever needs a part before gets it as ever.
+        populating = PinnedThread(stackBytes: 1 << 20) { [slabs] in
+            directory.directory.populate()
+            for slab in slabs.reversed() { slab.populate() }
+        }
     }
 
     package func restore(block: StateBlock) throws(StateCorruption) {
@@ -112,13 +131,15 @@ extension StateTable: DurableTable {
     }
 
     package func finishRestore() throws(StateCorruption) {
-        if isIndexed { directory.reserve(count) }
+        populating?.join()
+        populating = nil
         var (live, heapBytes) = (0, 0)
         let strings = zip(layout.columns, layout.offsets).filter { $0.0.physical == .string }.map(\.1)
         var nulls = [UInt64](repeating: 0, count: layout.nullWords)
         forEachRow { number in
             live += 1
             let row = row(number)
+            if directory.isLarge { prefetchSlot(of: Int(number) + Self.rowsAhead) }
             for word in 0..<layout.nullWords { nulls[word] |= row.load(fromByteOffset: RowLayout.nullOffset + 8 * word, as: UInt64.self) }
             for offset in strings {
                 let view = row.load(fromByteOffset: offset, as: StringView.self)
@@ -132,6 +153,22 @@ extension StateTable: DurableTable {
         watch.pointee.noteRestored(pages.count)
         if payloadStrings.isEmpty { compactHeapIfWorthwhile() }
     }
+}
+
+extension StateTable {
+    /// Rows whose slots are asked for before they are filled.
+    private static let rowsAhead = 16
+
+    /// Asks for the directory's slot of a row that may not be there.
+    @inline(__always) private func prefetchSlot(of number: Int) {
+        guard number < store.pointee.used else { return }
+        mill_prefetch(directory.slots + directory.home(storedHash(RowNumber(truncatingIfNeeded: number))))
+    }
+}
+
+/// The slots of a directory that does not grow meanwhile, for a thread that only touches their memory.
+private struct SharedDirectory: @unchecked Sendable {
+    let directory: Directory
 }
 
 /// A page of rows in a seal.

@@ -1,5 +1,6 @@
 import CMemory
 import MillBase
+import MillIO
 package import MillColumnar
 
 /// One operator's keyed rows in one worker's shard: hash access. (Ordered access is `OrderedTable`.)
@@ -33,6 +34,8 @@ package final class StateTable {
     var directory = Directory()
     private let keepsDirectory: Bool
     private var changedRowsCapacity = 0
+    /// Has memory handed out while the table is restored.
+    var populating: PinnedThread?
     /// For each column whether a row has ever been NULL in it.
     var hasNulls: [Bool]
     /// Where the rows of the batch in work lie.
@@ -77,6 +80,7 @@ package final class StateTable {
     }
 
     deinit {
+        populating?.join()
         watch.deinitialize(count: 1)
         watch.deallocate()
         store.pointee.bases.deallocate()

@@ -107,6 +107,26 @@ package final class EpochJournal: Sendable {
         state.position = position
     }
 
+    /// What each journal has, for people to look at.
+    func inspect() throws(IOFailure) -> [StateInspection.Journal] {
+        var found: [StateInspection.Journal] = []
+        for name in try files.list(directory) where name.hasPrefix("journal-") {
+            guard let number = UInt64(name.dropFirst(8)) else { continue }
+            let bytes = try files.open(path(number), .read).readAll()
+            guard bytes.starts(with: Self.header) else { continue }
+            var journal = StateInspection.Journal(checkpoint: number, entries: 0, last: .start)
+            var reader = RecordReader(bytes[Self.header.count...])
+            while let entry = try? Self.entry(&reader) {
+                journal.entries += 1
+                let before = journal.last.offsets
+                journal.last = entry
+                for (source, splits) in before { journal.last.offsets[source, default: [:]].merge(splits) { new, _ in new } }
+            }
+            found.append(journal)
+        }
+        return found.sorted { $0.checkpoint < $1.checkpoint }
+    }
+
     /// The last epoch that was published, from a checkpoint on: `checkpoint` when nothing came after it.
     package func lastPublished(since checkpoint: CheckpointRecord?) throws(IOFailure) -> EpochPosition {
         var position = checkpoint?.position ?? .start

@@ -13,17 +13,16 @@ struct PageBases: Sendable {
     private var counts: [UInt64: Int] = [:]
     private var liveBytes = 0
 
-    /// - Parameter bytes: of the whole block.
-    mutating func note(_ block: StateBlock, bytes: Int, in file: UInt64) {
-        guard block.kind != .rows else { return }
-        let (table, page) = (TableID(block.table), Int(block.page))
-        var bases = tables.removeValue(forKey: table) ?? []
+    mutating func note(_ block: BlockPlace) {
+        guard block.isWhole else { return }
+        let page = Int(block.page)
+        var bases = tables.removeValue(forKey: block.table) ?? []
         while bases.count <= page { bases.append(Base()) }
         forget(bases[page])
-        bases[page] = Base(file: file, bytes: bytes)
-        counts[file, default: 0] += 1
-        liveBytes += bytes
-        tables[table] = bases
+        bases[page] = Base(file: block.file, bytes: block.bytes)
+        counts[block.file, default: 0] += 1
+        liveBytes += block.bytes
+        tables[block.table] = bases
     }
 
     private mutating func forget(_ base: Base) {

@@ -1,135 +1,94 @@
 package import MillBase
 import MillIO
 package import MillState
+import Synchronization
 
-/// A checkpoint found at the start, from which tables are filled. Readable from any thread.
+/// A checkpoint found at the start, from which tables are filled once its blocks have been found (`StateStore.findBlocks`).
+/// Usable from any thread.
 package final class RecoveredState: Sendable {
     package let record: CheckpointRecord
-    private let blocks: BlockIndex
-    private let files: [UInt64: any File]
+    let files: [UInt64: any File]
     private let tables: [TablePlace: CheckpointRecord.Table]
+    private let state: Mutex<State>
 
-    init(record: CheckpointRecord, blocks: BlockIndex, files: [UInt64: any File]) {
+    private struct State {
+        var blocks: BlockIndex?
+        var progress: RecoveryProgress
+        var isCancelled = false
+    }
+
+    init(record: CheckpointRecord, files: [UInt64: any File]) {
         self.record = record
-        self.blocks = blocks
         self.files = files
         jobs = Set(record.tables.map(\.place.job))
         tables = Dictionary(record.tables.map { ($0.place, $0) }) { first, _ in first }
+        state = Mutex(State(progress: RecoveryProgress(record)))
     }
 
     /// Jobs that the checkpoint holds.
     package let jobs: Set<ObjectID>
+
+    package var progress: RecoveryProgress { state.withLock { $0.progress } }
+
+    /// Nothing is read any more: who asks for a table gets 57P01.
+    package func cancel() { state.withLock { $0.isCancelled = true } }
+
+    var isCancelled: Bool { state.withLock { $0.isCancelled } }
+
+    static let cancelled = SQLError(.adminShutdown, "the server is shutting down")
+
+    func take(_ blocks: BlockIndex) {
+        state.withLock { state in
+            state.blocks = blocks
+            for table in record.tables { state.progress.expect(blocks.blocks(of: table.id).reduce(0) { $0 + $1.bytes }, of: table) }
+        }
+    }
 
     /// What is kept beside an object's tables.
     package func note(_ kind: String, of object: ObjectID) -> StateNote? { record.notes.first { $0.object == object && $0.kind == kind } }
 
     /// Fills a table with what it held.
     /// - Returns: false when the checkpoint does not have it.
-    /// - Throws: XX001 when what is stored is damaged, 58030 when it cannot be read.
+    /// - Throws: XX001 when what is stored is damaged, 58030 when it cannot be read, 57P01 when it is not wanted any more.
     package func restore(_ table: any DurableTable, at place: TablePlace) throws(SQLError) -> Bool {
         guard let stored = tables[place] else { return false }
+        guard let blocks = state.withLock({ $0.blocks }) else { preconditionFailure("a table is restored after its blocks were found") }
         do throws(StateCorruption) {
             if let damage = blocks.damage { throw StateCorruption(damage) }
             try table.restore(stored.shape)
-            var buffer: [UInt8] = []
-            for block in blocks.blocks(of: stored.id) {
-                guard let file = files[block.file] else { throw StateCorruption("page file \(block.file) is missing") }
-                if buffer.count < block.bytes { buffer = [UInt8](repeating: 0, count: max(block.bytes, 64 << 10)) }
-                do throws(IOFailure) {
-                    _ = try file.read(at: block.offset, into: &buffer, count: block.bytes)
-                } catch { throw StateCorruption("\(error)") }
-                let result = buffer.withUnsafeBytes { all -> Result<Void, StateCorruption> in
-                    Self.restore(table, from: UnsafeRawBufferPointer(rebasing: all[..<block.bytes]), block)
-                }
-                try result.get()
-            }
+            try apply(blocks.blocks(of: stored.id), to: table, stored)
+            if isCancelled { throw StateCorruption("it was not read to its end") }
             try table.finishRestore()
+            state.withLock { $0.progress.end(stored) }
             return true
         } catch {
+            if isCancelled { throw Self.cancelled }
             throw SQLError(
                 .dataCorrupted,
                 "the stored state of node \(place.node), table \(place.ordinal), worker \(place.worker) is damaged: \(error)",
                 hint: "Drop and create the object again, or restore the data directory from a copy.")
         }
     }
-}
 
-extension RecoveredState {
-    private static func restore(_ table: any DurableTable, from bytes: UnsafeRawBufferPointer, _ place: BlockIndex.Place) -> Result<
-        Void, StateCorruption
-    > {
-        guard BlockChecksums.isBodyWhole(bytes), let block = StateBlock(bytes) else {
-            return .failure(
-                StateCorruption("the block at \(place.offset) of page file \(place.file) has another checksum than it says"))
+    private func apply(
+        _ blocks: [BlockPlace], to table: any DurableTable, _ stored: CheckpointRecord.Table
+    ) throws(StateCorruption) {
+        let bytes = blocks.reduce(0) { $0 + $1.bytes }
+        var (bytesRead, rowsRead) = (0, UInt64(0))
+        try BlockReader(blocks, files).forEachRun { run, memory throws(StateCorruption) in
+            if isCancelled { throw StateCorruption("it was not read to its end") }
+            for place in run.places {
+                guard let block = StateBlock(UnsafeRawBufferPointer(rebasing: memory[run.range(of: place)])) else {
+                    throw StateCorruption("the block at \(place.offset) of page file \(place.file) is of no known kind")
+                }
+                try table.restore(block: block)
+            }
+            bytesRead += run.blockBytes
+            let rows = UInt64(Double(stored.shape.count) * Double(bytesRead) / Double(bytes))
+            let fresh = rows - rowsRead
+            rowsRead = rows
+            let read = run.blockBytes
+            state.withLock { $0.progress.note(read, rows: fresh, of: stored) }
         }
-        do throws(StateCorruption) { return .success(try table.restore(block: block)) } catch { return .failure(error) }
-    }
-}
-
-/// Where the blocks lie that make each table: of every page the last whole one and what came after it.
-struct BlockIndex: Sendable {
-    struct Place: Sendable {
-        var file: UInt64
-        var offset: Int
-        var bytes: Int
-        var page: UInt32
-    }
-
-    private var places: [TableID: [Place]] = [:]
-    /// Where in `places` the last whole block of each page is.
-    private var wholes: [TableID: [UInt32: Int]] = [:]
-    /// What is damaged so that nobody knows whose it was.
-    private(set) var damage: String?
-    private(set) var bases = PageBases()
-
-    func blocks(of table: TableID) -> [Place] {
-        let wholes = wholes[table] ?? [:]
-        return (places[table] ?? []).enumerated().filter { index, place in index >= wholes[place.page] ?? 0 }.map(\.element)
-    }
-
-    private static let chunkBytes = 4 << 20
-
-    /// Reads the blocks that count of one page file.
-    mutating func read(_ file: any File, _ pages: CheckpointRecord.PageFile) throws(IOFailure) {
-        var chunk: [UInt8] = []
-        var chunkStart = 0
-        var offset = StateStore.header.count
-        let end = Int(pages.bytes)
-        var header = [UInt8](repeating: 0, count: StateStore.header.count)
-        _ = try file.read(at: 0, into: &header, count: header.count)
-        guard header == StateStore.header else { return damage = "page file \(pages.number) is not one, or of another version" }
-        while offset < end {
-            func has(_ count: Int) -> Bool { offset >= chunkStart && offset + count <= chunkStart + chunk.count }
-            func load(_ count: Int) throws(IOFailure) {
-                guard !has(count) else { return }
-                chunkStart = offset
-                let size = min(max(count, Self.chunkBytes), end - offset)
-                if chunk.count != size { chunk = [UInt8](repeating: 0, count: size) }
-                let got = try file.read(at: chunkStart, into: &chunk, count: size)
-                if got < size { chunk.removeLast(size - got) }
-            }
-            try load(StateBlock.headerBytes)
-            let count = chunk.withUnsafeBytes { bytes in
-                has(StateBlock.headerBytes) ? Int(bytes.loadUnaligned(fromByteOffset: offset - chunkStart, as: UInt32.self)) : 0
-            }
-            guard count >= StateBlock.headerBytes, count & 7 == 0, offset + count <= end else {
-                return damage = "page file \(pages.number) has no block at \(offset)"
-            }
-            let isNoted = chunk.withUnsafeBytes { bytes in
-                let header = UnsafeRawBufferPointer(rebasing: bytes[(offset - chunkStart)..<(offset - chunkStart + StateBlock.headerBytes)])
-                guard BlockChecksums.isHeaderWhole(header), let block = StateBlock(header) else { return false }
-                note(block, Place(file: pages.number, offset: offset, bytes: count, page: block.page))
-                return true
-            }
-            guard isNoted else { return damage = "the block at \(offset) of page file \(pages.number) has a damaged header" }
-            offset += count
-        }
-    }
-
-    private mutating func note(_ block: StateBlock, _ place: Place) {
-        let table = TableID(block.table)
-        if block.kind != .rows { wholes[table, default: [:]][block.page] = places[table]?.count ?? 0 }
-        places[table, default: []].append(place)
-        bases.note(block, bytes: place.bytes, in: place.file)
     }
 }

@@ -270,7 +270,7 @@ package final class StateStore: Sendable {
             while offset < all.count {
                 let count = Int(all.loadUnaligned(fromByteOffset: offset, as: UInt32.self))
                 if let block = StateBlock(UnsafeRawBufferPointer(rebasing: all[offset..<offset + count])) {
-                    pages.note(block, bytes: count, in: file)
+                    pages.note(BlockPlace(block, file: file, offset: offset, bytes: count))
                 }
                 offset += count
             }
@@ -291,9 +291,17 @@ package final class StateStore: Sendable {
 
     // MARK: Recovery
 
-    /// Reads the newest checkpoint that is whole. Once, before anything else.
-    /// - Throws: 58030 when files cannot be read, XX001 when there are checkpoints and none is whole.
+    /// The newest checkpoint that is whole, and its blocks. Once, before anything else.
+    /// - Throws: as `newestCheckpoint` and `findBlocks` do.
     package func recover() throws(SQLError) -> RecoveredState? {
+        guard let recovered = try newestCheckpoint() else { return nil }
+        try findBlocks(of: recovered)
+        return recovered
+    }
+
+    /// Reads the newest checkpoint's record: soon done, however much state there is. Once, before anything else.
+    /// - Throws: 58030 when files cannot be read, XX001 when there are checkpoints and none is whole.
+    package func newestCheckpoint() throws(SQLError) -> RecoveredState? {
         let (found, count): (RecoveredState?, Int)
         do throws(IOFailure) { (found, count) = try newest() } catch { throw error.sqlError }
         guard found != nil || count == 0 else {
@@ -316,7 +324,7 @@ package final class StateStore: Sendable {
         for number in numbers.sorted(by: >) {
             let bytes = try files.open(path("checkpoint", number), .read).readAll()
             guard let record = try? CheckpointRecord(bytes), try hasWholeFiles(record) else { continue }
-            return (try recover(record), numbers.count)
+            return (try take(record), numbers.count)
         }
         return (nil, numbers.count)
     }
@@ -331,28 +339,35 @@ package final class StateStore: Sendable {
         return true
     }
 
-    private func recover(_ record: CheckpointRecord) throws(IOFailure) -> RecoveredState {
-        var index = BlockIndex()
+    private func take(_ record: CheckpointRecord) throws(IOFailure) -> RecoveredState {
         var open: [UInt64: any File] = [:]
-        for pages in record.files {
-            let file = try files.open(path("pages", pages.number), .readWrite)
-            open[pages.number] = file
-            try index.read(file, pages)
-        }
+        for pages in record.files { open[pages.number] = try files.open(path("pages", pages.number), .readWrite) }
         // What a checkpoint that did not come to its end appended.
         if let last = record.files.last, let file = open[last.number], try file.size() > Int(last.bytes) {
             try file.truncate(to: Int(last.bytes))
         }
-        let (bases, lastFile, files) = (index.bases, record.files.last.flatMap { open[$0.number] }, open)
+        let lastFile = record.files.last.flatMap { open[$0.number] }
         names.withLock { names in
             names.nextTable = record.nextTable
             names.ids = Dictionary(record.tables.map { ($0.place, $0.id) }) { first, _ in first }
         }
         written.withLock { written in
             written.record = record
-            written.pages = bases
             written.file = lastFile
         }
-        return RecoveredState(record: record, blocks: index, files: files)
+        return RecoveredState(record: record, files: open)
+    }
+
+    /// Reads what the page files have: before tables are filled, and before a checkpoint is written.
+    /// - Throws: 58030 when files cannot be read, 57P01 when it was cancelled. Damage is told by `RecoveredState.restore`.
+    package func findBlocks(of recovered: RecoveredState) throws(SQLError) {
+        let index: BlockIndex
+        do throws(IOFailure) {
+            index = try BlockIndex(recovered.record, recovered.files) { recovered.isCancelled }
+        } catch { throw error.sqlError }
+        if recovered.isCancelled { throw RecoveredState.cancelled }
+        let bases = index.bases
+        written.withLock { $0.pages = bases }
+        recovered.take(index)
     }
 }

@@ -27,22 +27,17 @@ struct Serve: AsyncParsableCommand {
 
     func run() async throws {
         let logger = Self.logger(logLevel)
-        let server: Server
-        do {
-            server = try await Server.start(
-                Server.Options(dataDirectory: dataDir, pg: pg, kafka: kafka, workerCount: workers, checkpointInterval: .milliseconds(checkpointInterval)),
-                logger: logger)
-        } catch {
-            StandardError.write("millrace: could not start: \(error)\n")
-            throw ExitCode.failure
-        }
-        if let address = server.pgAddress { StandardError.write("millrace: pg on \(address)\n") }
-        for address in server.kafkaAddresses { StandardError.write("millrace: kafka on \(address)\n") }
-        StandardError.write("millrace: ready\n")
+        let service = ServerService(
+            options: Server.Options(
+                dataDirectory: dataDir, pg: pg, kafka: kafka, workerCount: workers, checkpointInterval: .milliseconds(checkpointInterval)),
+            logger: logger)
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
-                services: [.init(service: ServerService(server: server))], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
-        try await group.run()
+                services: [.init(service: service)], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
+        do { try await group.run() } catch let failure as ServeFailure {
+            StandardError.write("millrace: \(failure.text)\n")
+            throw ExitCode.failure
+        }
     }
 
     private static func level(_ name: String) throws -> Logger.Level {
@@ -58,11 +53,42 @@ struct Serve: AsyncParsableCommand {
     }
 }
 
+/// Why the server does not run, or not any more.
+private struct ServeFailure: Error {
+    var text: String
+}
+
+/// The server from its start on: a signal that comes while it starts ends it once it has.
 private struct ServerService: Service {
-    let server: Server
+    let options: Server.Options
+    let logger: Logger
 
     func run() async throws {
-        try await gracefulShutdown()
-        await server.stop()
+        let server: Server
+        do { server = try await Server.start(options, logger: logger) } catch { throw ServeFailure(text: "could not start: \(error)") }
+        if let address = server.pgAddress { StandardError.write("millrace: pg on \(address)\n") }
+        for address in server.kafkaAddresses { StandardError.write("millrace: kafka on \(address)\n") }
+        StandardError.write("millrace: ready\n")
+        if let failure = await untilEnded(server) { throw ServeFailure(text: "could not take up the state: \(failure)") }
+    }
+
+    /// Until a signal comes, or it turns out that the state cannot be taken up; then stops.
+    private func untilEnded(_ server: Server) async -> (any Error)? {
+        await withTaskGroup(of: (any Error)?.self) { group in
+            group.addTask {
+                try? await gracefulShutdown()  // Cancelled, it is to end as well.
+                return nil
+            }
+            group.addTask {
+                do { try await server.recovered() } catch { return error }
+                try? await gracefulShutdown()
+                return nil
+            }
+            let first = await group.next() ?? nil
+            // Who waits for the state would otherwise be waited for.
+            await server.stop()
+            group.cancelAll()
+            return first
+        }
     }
 }

@@ -8,6 +8,7 @@ import MillKafkaServer
 import MillLog
 import MillMeta
 import MillPgServer
+import MillStore
 
 /// Everything in one process: the log and its Kafka listener, the engine and its Postgres listener.
 final class Server: Sendable {
@@ -33,8 +34,11 @@ final class Server: Sendable {
     let pgAddress: String?
     /// Lets time pass in the log.
     private let ticks: Task<Void, Never>
+    /// Takes up the state of an earlier process.
+    private let recovery: Task<Void, any Error>
 
-    /// Opens the data directory and starts every listener that is not off.
+    /// Opens the data directory and starts every listener that is not off: the log's as soon as that is open, Postgres' as soon as the
+    /// definitions are known. State comes back meanwhile (`recovered`); what needs it waits.
     /// - Throws: a damaged or locked directory, an address that is taken.
     static func start(_ options: Options, environment: Environment = .system, logger: Logger) async throws -> Server {
         // Before anything is made: a taken address leaves nothing behind.
@@ -74,8 +78,7 @@ final class Server: Sendable {
         let engine = Engine(
             environment: environment, options: Engine.Options(workerCount: options.workerCount), assembly: assembly, meta: meta, keeper: keeper,
             dmlLog: dmlLog)
-        try await engine.restore()
-        await engine.start()
+        try await engine.restoreDefinitions()
         var pg: PgServer?
         var pgAddress: String?
         if !options.pg.isOff {
@@ -85,14 +88,40 @@ final class Server: Sendable {
             pg = server
             pgAddress = server.port.map { "\(options.pg.host):\($0)" }
         }
+        let clock = environment.clock
+        let recovery = Task { try await recover(engine, clock, logger) }
         return Server(
             directoryLock: directoryLock, meta: meta, log: log, dmlLog: dmlLog, engine: engine, kafka: kafka, pg: pg,
-            kafkaAddresses: bound.map(\.description), pgAddress: pgAddress, ticks: ticks(log, environment.clock, logger))
+            kafkaAddresses: bound.map(\.description), pgAddress: pgAddress, ticks: ticks(log, clock, logger), recovery: recovery)
     }
+
+    private static func recover(_ engine: Engine, _ clock: any Clock, _ logger: Logger) async throws(SQLError) {
+        let start = clock.monotonicNanos
+        let telling = Task {
+            while (try? await clock.sleep(for: .seconds(1))) != nil {  // it fails when there is nothing more to tell
+                let status = await engine.recoveryStatus
+                logger.notice("recovering", metadata: ["phase": "\(status.text)"])
+            }
+        }
+        defer { telling.cancel() }
+        try await engine.restoreState()
+        await engine.start()
+        let state = await engine.recoveryStatus.state.total
+        logger.notice(
+            "recovered",
+            metadata: [
+                "milliseconds": "\((clock.monotonicNanos - start) / 1_000_000)", "tables": "\(state.tablesRead)", "rows": "\(state.rowsRead)",
+                "bytes": "\(state.bytesRead)",
+            ])
+    }
+
+    /// Returns when statements need not wait for state any more.
+    /// - Throws: why they would wait for ever: the server is to be stopped.
+    func recovered() async throws { try await recovery.value }
 
     private init(
         directoryLock: DirectoryLock, meta: MetaStore, log: Log, dmlLog: DMLLog, engine: Engine, kafka: KafkaServer?, pg: PgServer?,
-        kafkaAddresses: [String], pgAddress: String?, ticks: Task<Void, Never>
+        kafkaAddresses: [String], pgAddress: String?, ticks: Task<Void, Never>, recovery: Task<Void, any Error>
     ) {
         self.directoryLock = directoryLock
         self.meta = meta
@@ -104,6 +133,7 @@ final class Server: Sendable {
         self.kafkaAddresses = kafkaAddresses
         self.pgAddress = pgAddress
         self.ticks = ticks
+        self.recovery = recovery
     }
 
     private static func ticks(_ log: Log, _ clock: any Clock, _ logger: Logger) -> Task<Void, Never> {
@@ -123,6 +153,7 @@ final class Server: Sendable {
     func stop() async {
         await pg?.shutdown()
         await engine.stop()
+        _ = await recovery.result  // What went wrong was told by `recovered`.
         await kafka?.stop()
         ticks.cancel()
         dmlLog.close()

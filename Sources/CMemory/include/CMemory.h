@@ -9,6 +9,9 @@ static inline void mill_prefetch(const void *address) { __builtin_prefetch(addre
 /// NULL when there is none left. `size` is rounded up to 2 MiB.
 void *mill_large_allocate(size_t size);
 
+/// Has the system hand out all of it now, as the first write to each part would: so that another thread than the one that writes pays for it.
+void mill_large_populate(void *memory, size_t size);
+
 /// Gives back what `mill_large_allocate` gave for the same size.
 void mill_large_free(void *memory, size_t size);
 

@@ -11,22 +11,28 @@ import MillStore
 
 /// From `meta.db` back to running jobs.
 ///
-/// `restore` loads all definitions at once, before the first statement, so every name is taken and every object can be shown or dropped.
-/// Then sources are made from their stored options and origins, and jobs are attached with their stored plans. What fails says why
+/// `restoreDefinitions` loads all definitions at once, before the first statement, so every name is taken and every object can be shown.
+/// Clients may connect from then on. `restoreState` makes sources from their stored options and origins, attaches jobs with their stored
+/// plans and state, and replays the log of DML; until it is done a statement that needs any of these, or changes definitions, waits. What fails says why
 /// in SHOW JOBS and is tried again, after a second at first and a minute at last; nothing else waits for it but what reads it. A plan that
 /// cannot be used stays so until REBUILD or DROP.
 ///
 /// A crash between `creating` and `running` leaves a view that begins anew, as every restored view does now, and no table: rows that
 /// CREATE TABLE AS was about to put in are gone, so the table is too.
 extension Engine {
-    /// Takes up what an earlier process left; called once, before the first statement. Nothing to do without a store.
-    /// - Throws: XX001 or 58030 when the store cannot be read. One object's failure is not an error of this.
+    /// Takes up what an earlier process left: both steps.
     package func restore() async throws(SQLError) {
+        try await restoreDefinitions()
+        try await restoreState()
+    }
+
+    /// The first step, soon done; called once, before the first statement. Nothing to do without a store.
+    /// - Throws: XX001 or 58030 when the store cannot be read.
+    package func restoreDefinitions() async throws(SQLError) {
         guard let meta else { return }
         try checkLogOfTransactions()
+        restoration.gate = RecoveryGate(isOpen: false)
         let stored = try await offActor { () throws(SQLError) in try meta.load() }
-        await definitions.lock()
-        defer { definitions.unlock() }
         let unfinished = Set(stored.objects.filter { $0.object.kind == .table && $0.job?.state == .creating }.map(\.object.id))
         try await store { (meta) throws(SQLError) in try meta.drop(Array(unfinished)) }
         catalog.reserve(before: stored.nextID)
@@ -34,15 +40,42 @@ extension Engine {
         if let last = keeper?.recovered?.jobs.max() { catalog.reserve(before: ObjectID(last.number + 1)) }
         for schema in stored.schemas { try catalog.createSchema(schema) }
         for entry in stored.objects where !unfinished.contains(entry.object.id) { restore(entry) }
+    }
+
+    /// The second step, which takes as long as there is state to read; statements run beside it.
+    /// - Throws: XX001 or 58030 when the state cannot be read, 57P01 when the engine was stopped meanwhile. One object's failure is not
+    ///   an error of this.
+    package func restoreState() async throws(SQLError) {
+        do throws(SQLError) {
+            try await restoreJobs()
+            restoration.gate.open()
+        } catch {
+            restoration.gate.fail(error)
+            throw error
+        }
+    }
+
+    private func restoreJobs() async throws(SQLError) {
+        guard meta != nil else { return }
+        await definitions.lock()
+        defer { definitions.unlock() }
         if let keeper {
-            try rejects.restore(keeper.recovered?.record.notes ?? [])
+            let rejects = rejects
+            try await offActor { () throws(SQLError) in
+                try keeper.findBlocks()
+                try rejects.restore(keeper.recovered?.record.notes ?? [])
+            }
             conductor.resume(after: keeper.lastPublished.epoch, holding: keeper.recovered?.record.position.dmlPosition ?? .zero)
             // State belongs to a worker; of another number of workers each view begins anew, and the rows of tables are put in again.
             if let recovered = keeper.recovered, recovered.record.workers == options.workerCount { restoration.resumable = resumable(recovered) }
         }
+        restoration.gate.enter(.reading)
         await restoreRound()
-        try moveTables()
+        if let failure = restoration.gate.failure { throw failure }
+        try await moveTables()
+        restoration.gate.enter(.replaying)
         try await replay(from: (keeper?.recovered?.record.position.dmlPosition ?? .zero).next)
+        if let failure = restoration.gate.failure { throw failure }
     }
 
     /// What is acknowledged is in the log of transactions before anything else has it. Were numbers given out again, a later start would
@@ -76,12 +109,14 @@ extension Engine {
     }
 
     /// Gives tables the rows that they had under another number of workers, in one epoch.
-    private func moveTables() throws(SQLError) {
+    private func moveTables() async throws(SQLError) {
         guard let recovered = keeper?.recovered, recovered.record.workers != options.workerCount else { return }
-        var rows: [(table: ObjectID, batches: [DeltaBatch])] = []
-        for object in catalog.objects where object.kind == .table && recovered.jobs.contains(object.id) {
-            guard let plan = plans[object.id] else { continue }
-            rows.append((object.id, try MaterializeOperator.stored(plan, of: object.id, in: recovered)))
+        let tables = catalog.objects.filter { $0.kind == .table && recovered.jobs.contains($0.id) }.map(\.id)
+        let plans = plans.filter { tables.contains($0.key) }
+        let rows = try await offActor { () throws(SQLError) in
+            var rows: [(table: ObjectID, batches: [DeltaBatch])] = []
+            for (id, plan) in plans { rows.append((id, try MaterializeOperator.stored(plan, of: id, in: recovered))) }
+            return rows
         }
         if !rows.isEmpty { conductor.inject(rows, upTo: recovered.record.position.dmlPosition) }
     }

@@ -4,6 +4,8 @@ import Synchronization
 
 /// What was stored and is not yet what it was before the restart.
 struct Restoration {
+    /// What needs state waits here while it comes back; open for an engine that had nothing before.
+    var gate = RecoveryGate(isOpen: true)
     /// Origins of sources that could not be made yet.
     var sources: [ObjectID: [SourceSplit: SplitOffset]] = [:]
     /// Tables and materialized views that do not run yet, and may once what they wait for is there.

@@ -4,12 +4,6 @@ package import MillIO
 package import MillStore
 import Synchronization
 
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
-
 /// Keeps the state of jobs beyond the process: a checkpoint at intervals while something changes, and a journal entry for every epoch
 /// (`docs/internals/state.md`).
 ///
@@ -50,13 +44,13 @@ package final class StateKeeper: Sendable {
         var isStopping = false
     }
 
-    /// Opens `state` in a data directory.
+    /// Opens `state` in a data directory: soon done, however much state there is.
     /// - Throws: 58030 when it cannot be read, XX001 when it is damaged.
     package init(environment: Environment, directory: String, options: Options = Options()) throws(SQLError) {
         self.options = options
         clock = environment.clock
         store = StateStore(directory: directory, files: environment.files)
-        recovered = try store.recover()
+        recovered = try store.newestCheckpoint()
         journal = EpochJournal(directory: directory, files: environment.files)
         do throws(IOFailure) {
             lastPublished = try journal.lastPublished(since: recovered?.record)
@@ -65,8 +59,17 @@ package final class StateKeeper: Sendable {
         state = Mutex(State(checkpointed: recovered?.record.position ?? .start))
     }
 
+    /// Finds what the checkpoint has of each table: before any is filled, and before a checkpoint is made.
+    /// - Throws: 58030 when it cannot be read, 57P01 when `RecoveredState.cancel` came before.
+    func findBlocks() throws(SQLError) {
+        if let recovered { try store.findBlocks(of: recovered) }
+    }
+
     /// Why nothing can be written at present, for SHOW JOBS and health; nil when all is well.
-    package var trouble: SQLError? { state.withLock { $0.journalTrouble ?? $0.trouble }.map { SQLError($0.errorNumber == ENOSPC ? .diskFull : .ioError, $0.description) } }
+    package var trouble: SQLError? { state.withLock { $0.journalTrouble ?? $0.trouble }?.sqlError }
+
+    /// Why no epoch can be published at present: what is written would not become visible.
+    var publishingTrouble: SQLError? { state.withLock { $0.journalTrouble }?.sqlError }
 
     /// Transactions up to here are in the last two checkpoints, so the log of DML need not keep them.
     package var coveredPosition: DMLPosition { state.withLock { $0.coveredPosition } }

@@ -42,6 +42,7 @@ extension Engine {
             default: break
             }
         }
+        if !stored.isEmpty || !sourceIDs.isEmpty { try await untilRestored(session.cancellation) }
         try await untilRecovered(stored.keys, session.cancellation)
         try requireReady(stored.keys.sorted() + sourceIDs.sorted())
         guard !stored.isEmpty || !sourceIDs.isEmpty else { return run }

@@ -1,6 +1,7 @@
 package import MillBase
 package import MillColumnar
 import MillDataflow
+import MillIO
 import Synchronization
 
 /// Result batches from a query's thread to the session that reads them: bounded, so a slow client slows its own query and holds a

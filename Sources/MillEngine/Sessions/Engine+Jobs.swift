@@ -4,6 +4,7 @@ import MillColumnar
 import MillConnectorKit
 import MillDataflow
 import MillPlan
+import MillStore
 
 /// One line of SHOW JOBS.
 struct JobLine: Sendable {
@@ -34,6 +35,7 @@ struct JobLine: Sendable {
 extension Engine {
     /// All materialized views, oldest first, with what they do now.
     func jobLines() async -> [JobLine] {
+        if let phase = restoration.gate.phase { return recoveringLines(phase) }
         let (record, parts) = await conductor.onWorkers { $0.jobStatistics }
         var statistics: [ObjectID: JobStatistics] = [:]
         for part in parts { for (id, values) in part { statistics[id, default: JobStatistics()].merge(values) } }
@@ -49,6 +51,19 @@ extension Engine {
                 },
                 message: failure.map(\.description)
                     ?? sourceIDs.lazy.compactMap { self.sources.definition($0)?.connector.status ?? self.restoration.reasons[$0]?.description }.first)
+        }
+    }
+
+    /// The same while their state is being read, when the workers do not answer: rows and bytes are those that have been read.
+    private func recoveringLines(_ phase: RecoveryStatus.Phase) -> [JobLine] {
+        let state = recoveryStatus.state
+        return catalog.objects.filter { $0.kind == .materializedView }.map { object in
+            let failure = restoration.reasons[object.id]
+            let part = state.jobs[object.id] ?? RecoveryProgress.Part()
+            return JobLine(
+                id: object.id, name: object.name, state: failure != nil ? "failed" : "recovering", epoch: conductor.published.epoch,
+                statistics: JobStatistics(stateByteCount: part.bytesRead, rowCount: Int(part.rowsRead)), lag: nil, rejects: 0,
+                message: failure?.description ?? RecoveryStatus.text(phase, part))
         }
     }
 
@@ -81,6 +96,7 @@ extension Engine {
     /// - Throws: 57014 when it is cancelled before.
     @discardableResult
     package func flush(_ cancellation: CancellationHook = CancellationHook()) async throws(SQLError) -> [SQLError] {
+        try await untilRestored(cancellation)
         let published = conductor.published
         var targets: [ObjectID: [SourceSplit: SplitOffset]] = [:]
         for definition in sources.all where published.offsets[definition.id] != nil && published.sourceFailures[definition.id] == nil {

@@ -11,6 +11,7 @@ extension Session {
     func define(_ parsed: ParsedStatement) async throws(SQLError) -> Outcome {
         var notices: [SQLError] = []
         defer { for notice in notices { self.notice(notice) } }
+        try await engine.untilRestored(context.cancellation)
         switch parsed.statement {
         case .createRelation(let statement):
             try await engine.create(statement, definition: parsed.text, session: context, &notices)

@@ -13,6 +13,7 @@ extension Engine {
             return Self.batches(rejectRows(ObjectID(relation.id.number & ~EngineCatalog.rejectsBit)), object.schema)
         }
         if relation.id.number & EngineCatalog.errorsBit != 0 {
+            try await untilRestored(session.cancellation)
             return Self.batches(await errorRows(ObjectID(relation.id.number & ~EngineCatalog.errorsBit)), object.schema)
         }
         guard let system = SystemRelations.relation(relation.id) else { throw SQLError(.undefinedTable, "relation \"\(relation.name)\" does not exist") }

@@ -85,6 +85,7 @@ extension Engine {
     /// Gives a transaction its position; without waiting for anything, so the order is that of the log.
     private func stage(_ transaction: OpenTransaction, _ changed: [ObjectID]) throws(SQLError) -> DMLPosition {
         for id in changed { _ = try table(id) }
+        if let trouble = keeper?.publishingTrouble { throw trouble }
         let changes = transaction.changes.filter { changed.contains($0.key) }
         let position: DMLPosition
         if let dmlLog {
@@ -146,24 +147,29 @@ extension Engine {
         guard let dmlLog else { return lastPosition }
         let catalog = catalog
         let conductor = conductor
-        var last = position == .zero ? .zero : position.previous
-        var pending: [ObjectID: [DeltaBatch]] = [:]
-        var rowCount = 0
-        func inject() {
-            // Small changes of a table become one batch: an epoch has many transactions here.
-            let rows = pending.sorted { $0.key < $1.key }.map { (table: $0.key, batches: Self.joined($0.value)) }
-            conductor.inject(rows, upTo: last)
-            (pending, rowCount) = ([:], 0)
-        }
-        try dmlLog.read(from: position, types: { catalog.object($0)?.columns.map(\.type) }) { (number, transaction) throws(SQLError) in
-            for change in transaction.changes {
-                pending[change.table, default: []] += change.batches
-                rowCount += change.batches.reduce(0) { $0 + $1.count }
+        let gate = restoration.gate
+        let last = try await offActor { () throws(SQLError) in
+            var last = position == .zero ? .zero : position.previous
+            var pending: [ObjectID: [DeltaBatch]] = [:]
+            var rowCount = 0
+            func inject() {
+                // Small changes of a table become one batch: an epoch has many transactions here.
+                let rows = pending.sorted { $0.key < $1.key }.map { (table: $0.key, batches: Self.joined($0.value)) }
+                conductor.inject(rows, upTo: last)
+                (pending, rowCount) = ([:], 0)
             }
-            last = number
-            if rowCount >= Self.replayRowsMin { inject() }
+            try dmlLog.read(from: position, types: { catalog.object($0)?.columns.map(\.type) }) { (number, transaction) throws(SQLError) in
+                if let failure = gate.failure { throw failure }
+                for change in transaction.changes {
+                    pending[change.table, default: []] += change.batches
+                    rowCount += change.batches.reduce(0) { $0 + $1.count }
+                }
+                last = number
+                if rowCount >= Self.replayRowsMin { inject() }
+            }
+            inject()
+            return last
         }
-        inject()
         lastPosition = dmlLog.durablePosition
         nextRowID = max(nextRowID, dmlLog.nextRowID)
         let reached = last

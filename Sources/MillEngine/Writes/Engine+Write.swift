@@ -56,6 +56,7 @@ extension Engine {
 
     /// Makes sure that the transaction may write to a table: its lock, or a block's epoch.
     private func begin(_ table: CatalogObject, _ session: SessionContext, _ transaction: OpenTransaction) async throws(SQLError) {
+        try await untilRestored(session.cancellation)
         if transaction.isBlock {
             _ = await pin(transaction)
         } else {
