@@ -47,10 +47,12 @@ def free_port():
 class Server:
     """`millrace serve` in a directory of its own; port 0 lets the system choose. A context manager."""
 
-    def __init__(self, *, pg="127.0.0.1:0", kafka="127.0.0.1:0", workers=1, data_dir=None, options=()):
+    def __init__(self, *, pg="127.0.0.1:0", kafka="127.0.0.1:0", workers=1, data_dir=None, options=(), wrapper=()):
         self.owned = None if data_dir else tempfile.mkdtemp(prefix="millrace-test-")
         self.data_dir = data_dir or self.owned
         self.arguments = ["serve", "--data-dir", self.data_dir, "--pg", pg, "--kafka", kafka, "--workers", str(workers), *options]
+        # What runs the program, such as in another namespace.
+        self.wrapper = list(wrapper)
         self.process, self.lines, self.addresses, self.ready = None, [], {}, threading.Event()
 
     def __enter__(self):
@@ -65,7 +67,7 @@ class Server:
         """Starts the process and returns at once; entering the context waits for it."""
         if not BINARY.exists():
             sys.exit(f"{BINARY} is missing: run make build")
-        self.process = subprocess.Popen([BINARY, *self.arguments], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+        self.process = subprocess.Popen([*self.wrapper, BINARY, *self.arguments], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
         threading.Thread(target=self._read, daemon=True).start()
 
     def wait_ready(self, seconds=30):

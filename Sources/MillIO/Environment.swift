@@ -1,5 +1,11 @@
 package import MillBase
 
+#if canImport(Glibc)
+import Glibc
+#else
+import Darwin
+#endif
+
 /// The only door to files, clock and randomness. Everything that touches the outside takes one of these, so a test can
 /// run the whole program against a simulated disk and clock from a seed.
 package struct Environment: Sendable {
@@ -42,7 +48,12 @@ package struct IOFailure: Error, Sendable, Hashable, CustomStringConvertible, SQ
     }
 
     package var description: String { "could not \(operation) \"\(path)\": \(systemMessage(errorNumber))" }
-    package var sqlError: SQLError { SQLError(.ioError, description) }
+    /// No room is left on the disk, or of what this user may take of it.
+    package var isDiskFull: Bool { errorNumber == ENOSPC || errorNumber == EDQUOT }
+    /// 53100 when the disk is full, else 58030.
+    package var sqlError: SQLError {
+        isDiskFull ? SQLError(.diskFull, description, hint: "It goes on by itself when there is room again.") : SQLError(.ioError, description)
+    }
 }
 
 /// Paths are plain strings with `/` between the parts.

@@ -66,9 +66,9 @@ final class CoordinatorLog: Flushable {
             do throws(IOFailure) {
                 try state.file.writeAll(bytes, at: state.size)
             } catch {
-                // What is in the file is unknown now, so nothing more is promised.
-                state.failure = .storage(error)
-                return (state.failure, completion)
+                // Part of it may be there. Where that cannot be cut off, what is in the file is unknown, so nothing more is promised.
+                do throws(IOFailure) { try state.file.truncate(to: state.size) } catch { state.failure = .storage(error) }
+                return (.storage(error), completion)
             }
             for entry in entries { state.content.apply(entry) }
             state.size += bytes.count
@@ -105,7 +105,8 @@ final class CoordinatorLog: Flushable {
                 state.size = live.count
                 return nil
             } catch {
-                return .storage(error)
+                // The file that is there holds all of it, until another has taken its place.
+                return error.isDiskFull && ["open", "write"].contains(error.operation) ? nil : .storage(error)
             }
         }
     }

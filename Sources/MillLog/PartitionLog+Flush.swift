@@ -19,7 +19,7 @@ extension PartitionLog {
             for (segment, index) in work.sealed {
                 try segment.file.truncate(to: segment.size)
                 try segment.file.sync()
-                try Self.writeIndex(index, at: segment.indexPath, environment.files)
+                writeIndexIfRoom(index, of: segment)
             }
             if work.directoryDirty { try environment.files.syncDirectory(directory) }
             guard options.flush == .sync else { return }
@@ -30,6 +30,13 @@ extension PartitionLog {
             return
         }
         publish { _ in work.written }
+    }
+
+    /// Without its index the segment is checked at the next start: a full disk costs time there, and nothing else.
+    private func writeIndexIfRoom(_ index: WireBytes, of segment: Segment) {
+        do throws(IOFailure) { try Self.writeIndex(index, at: segment.indexPath, environment.files) } catch {
+            try? environment.files.remove(segment.indexPath)  // What is there of it has no checksum that fits.
+        }
     }
 
     func publishWritten() { publish { Written($0) } }

@@ -242,6 +242,25 @@ import Darwin
         #expect(try readNumbers(log).count == 100)
     }
 
+    @Test func aFullDiskRefusesAndTheLogGoesOn() async throws {
+        let disk = try Disk()
+        let log = try open(disk, segmentBytesMax: 200)
+        disk.files.setFault { operation, _ in operation == .reserve ? ENOSPC : nil }
+        let error = #expect(throws: LogError.self) { try log.write(numbers([1])) }
+        #expect(error?.sqlError.sqlState == .diskFull)
+        disk.files.setFault(nil)
+        for number in Int64(1)...5 { _ = try await log.append(numbers([number])) }
+        // No room for another segment: the last one goes on over its limit, in room that it has.
+        let segments = try disk.files.list("/data/dml")
+        disk.files.setFault { operation, _ in operation == .reserve ? ENOSPC : nil }
+        for number in Int64(6)...9 { _ = try? await log.append(numbers([number])) }
+        #expect(try disk.files.list("/data/dml") == segments)
+        disk.files.setFault(nil)
+        _ = try await log.append(numbers([10]))
+        #expect(try readNumbers(log).flatMap { $0 } == (try readNumbers(open(disk, segmentBytesMax: 200))).flatMap { $0 })
+        #expect(try readNumbers(log).count == Int(log.durablePosition.number))
+    }
+
     @Test func afterAFailedSyncNothingIsTaken() async throws {
         let disk = try Disk()
         let log = try open(disk)

@@ -83,14 +83,24 @@ extension DMLLog {
 
     /// A new segment with its header, durable.
     static func makeSegment(_ header: DMLRecord.Header, in directory: String, _ files: any FileSystem) throws(IOFailure) -> (Segment, Tail) {
-        let digits = String(header.first.number)
-        let path = directory + "/" + String(repeating: "0", count: max(20 - digits.count, 0)) + digits + ".dml"
+        let path = path(header, in: directory)
         let file = try files.open(path, .create)
         let bytes = DMLRecord.encode(header)
         try file.write(bytes, at: 0)
         try file.sync()
         try files.syncDirectory(directory)
         return (Segment(first: header.first, path: path), Tail(file: file, size: bytes.count))
+    }
+
+    private static func path(_ header: DMLRecord.Header, in directory: String) -> String {
+        let digits = String(header.first.number)
+        return directory + "/" + String(repeating: "0", count: max(20 - digits.count, 0)) + digits + ".dml"
+    }
+
+    /// Takes back a segment that nothing was written to; durable.
+    static func removeSegment(_ header: DMLRecord.Header, in directory: String, _ files: any FileSystem) throws(IOFailure) {
+        try files.remove(path(header, in: directory))
+        try files.syncDirectory(directory)
     }
 
     static func readAll(_ path: String, _ files: any FileSystem) throws(IOFailure) -> [UInt8] {

@@ -27,8 +27,32 @@ package final class DMLLog: Flushable {
     struct Tail {
         var file: any File
         var size: Int
-        /// Bytes that room was asked for.
+    }
+
+    /// Room for what is in the buffer and not in the last segment yet. It is asked for before a transaction gets its place: one that has
+    /// one may have been built upon.
+    private struct Room {
+        /// The last segment.
+        var file: any File
+        /// Bytes that it has once the buffer is in it.
+        var size: Int
+        /// Bytes that there is room for.
         var reserved = 0
+
+        mutating func grow(_ bytes: Int) throws(IOFailure) {
+            if size + bytes > reserved {
+                // In steps, so that a sync seldom finds a new size.
+                let wanted = size + max(bytes, DMLLog.reserveBytes)
+                do throws(IOFailure) {
+                    try file.reserve(wanted)
+                    reserved = wanted
+                } catch {
+                    try file.reserve(size + bytes)
+                    reserved = size + bytes
+                }
+            }
+            size += bytes
+        }
     }
 
     private struct State {
@@ -41,10 +65,10 @@ package final class DMLLog: Flushable {
         var durable: DMLPosition
         var waiters: [(position: DMLPosition, resume: @Sendable (LogError?) -> Void)] = []
         var segments: [Segment]
+        var room: Room
         var failure: LogError?
     }
 
-    /// Room is asked for in steps, so that a sync seldom finds a new size.
     private static let reserveBytes = 1 << 20
 
     private let state: Mutex<State>
@@ -64,7 +88,9 @@ package final class DMLLog: Flushable {
         self.options = options
         let found = try Self.recover(directory, files)
         state = Mutex(
-            State(next: found.next.first, nextRowID: found.next.nextRowID, bufferStart: found.next, durable: found.next.first.previous, segments: found.segments))
+            State(
+                next: found.next.first, nextRowID: found.next.nextRowID, bufferStart: found.next, durable: found.next.first.previous,
+                segments: found.segments, room: Room(file: found.tail.file, size: found.tail.size)))
         tail = Mutex(found.tail)
         truncatedTail = found.truncatedTail
         flusher = LogFlusher(threadCount: 1)
@@ -88,14 +114,17 @@ package final class DMLLog: Flushable {
     }
 
     /// Gives a transaction its position, behind all that were written before. It is durable once `sync(upTo:)` has returned.
-    /// - Throws: `transactionTooLarge`, `closed`, or what an earlier flush failed with.
+    /// - Throws: `transactionTooLarge`, `closed`, `storage` when the disk is full, or what an earlier flush failed with.
     package func write(_ transaction: DMLTransaction) throws(LogError) -> DMLPosition {
         let changes = DMLRecord.encodeChanges(transaction)
-        guard changes.count <= DMLRecord.payloadBytesMax - 16 else {
-            throw .transactionTooLarge(bytes: changes.count, limit: DMLRecord.payloadBytesMax - 16)
+        guard changes.count <= DMLRecord.payloadBytesMax - DMLRecord.numbersBytes else {
+            throw .transactionTooLarge(bytes: changes.count, limit: DMLRecord.payloadBytesMax - DMLRecord.numbersBytes)
         }
         let result: Result<DMLPosition, LogError> = state.withLock { state in
             if let failure = state.failure { return .failure(failure) }
+            do throws(IOFailure) { try state.room.grow(DMLRecord.frameBytes + DMLRecord.numbersBytes + changes.count) } catch {
+                return .failure(.storage(error))
+            }
             if state.buffer.isEmpty { state.bufferStart = DMLRecord.Header(first: state.next, nextRowID: state.nextRowID) }
             let position = state.next
             state.nextRowID = max(state.nextRowID, transaction.nextRowID)
@@ -142,16 +171,7 @@ package final class DMLLog: Flushable {
     private func append(_ bytes: [UInt8], startingAt start: DMLRecord.Header) throws(IOFailure) {
         let result: Result<Void, IOFailure> = tail.withLock { tail in
             do throws(IOFailure) {
-                if tail.size >= options.segmentBytesMax {
-                    try tail.file.truncate(to: tail.size)
-                    let (segment, next) = try Self.makeSegment(start, in: directory, files)
-                    tail = next
-                    state.withLock { $0.segments.append(segment) }
-                }
-                if tail.size + bytes.count > tail.reserved {
-                    tail.reserved = tail.size + max(bytes.count, Self.reserveBytes)
-                    try? tail.file.reserve(tail.reserved)  // The write says whether there is room for this.
-                }
+                if tail.size >= options.segmentBytesMax { try roll(&tail, start, bytes.count) }
                 let (file, size) = (tail.file, tail.size)
                 try file.write(bytes, at: size)
                 try file.sync()
@@ -160,6 +180,27 @@ package final class DMLLog: Flushable {
             } catch { return .failure(error) }
         }
         try result.get()
+    }
+
+    /// Begins the next segment, unless there is no room for it and all that is to go there: then the last one goes on.
+    private func roll(_ tail: inout Tail, _ start: DMLRecord.Header, _ taken: Int) throws(IOFailure) {
+        let made: (segment: Segment, tail: Tail)
+        do throws(IOFailure) { made = try Self.makeSegment(start, in: directory, files) } catch {
+            guard error.isDiskFull else { throw error }
+            return try Self.removeSegment(start, in: directory, files)
+        }
+        let isMade = state.withLock { state in
+            var room = Room(file: made.tail.file, size: made.tail.size)
+            do throws(IOFailure) { try room.grow(taken + state.buffer.count) } catch { return false }
+            state.room = room
+            state.segments.append(made.segment)
+            return true
+        }
+        guard isMade else { return try Self.removeSegment(start, in: directory, files) }
+        let finished = tail
+        tail = made.tail
+        // Room that stays reserved is free once the segment goes.
+        try? finished.file.truncate(to: finished.size)
     }
 
     /// Makes what was written durable and takes nothing more.

@@ -6,6 +6,8 @@ import MillColumnar
 enum DMLRecord {
     static let headerBytes = 32
     static let frameBytes = 8
+    /// Of a transaction's number and row number, before its changes.
+    static let numbersBytes = 16
     /// Bytes of one transaction at most.
     static let payloadBytesMax = 1 << 30
     private static let magic = Array("MILLDMLS".utf8)
