@@ -8,11 +8,13 @@ import json
 import os
 import random
 import shutil
+import signal
 import sqlite3
 import stat
 import subprocess
 import tempfile
 import threading
+import time
 
 import psycopg
 from confluent_kafka import Producer
@@ -149,6 +151,114 @@ def definitions_under_fire(checks, directory, kafka, rows, seed, rounds):
             server.process.wait()
 
 
+def ended_while_recovering(checks):
+    """SIGTERM at moments of a start: it ends by itself, and the directory is what it was."""
+    directory = tempfile.mkdtemp(prefix="millrace-recovering-")
+    try:
+        with Server(data_dir=directory) as server, server.connect() as connection:
+            connection.execute("CREATE TABLE side (i INT PRIMARY KEY, one INT)")
+            connection.execute("INSERT INTO side VALUES " + ",".join(f"({n},1)" for n in range(450)))
+            connection.execute("CREATE TABLE facts (id INT PRIMARY KEY, name VARCHAR)")
+            connection.execute("CREATE MATERIALIZED VIEW sums AS SELECT id % 100 AS k, count(*) AS n FROM facts GROUP BY id % 100")
+            connection.execute("INSERT INTO facts SELECT a.i * 450 + b.i, 'a name that is not short ' || b.i FROM side a JOIN side b ON a.one = b.one")
+        ends = []
+        for delay in [0, 0.02, 0.05, 0.1, 0.2]:
+            server = Server(data_dir=directory)
+            server.start()
+            wait_until(lambda: "pg" in server.addresses or not server.alive, 20, 0.001)
+            time.sleep(delay)
+            began = time.monotonic()
+            server.process.send_signal(signal.SIGTERM)
+            ends.append((server.process.wait(30), time.monotonic() - began))
+        checks.check(all(status == 0 and seconds < 10 for status, seconds in ends), "SIGTERM ends a start within ten seconds, with status 0", ends)
+        with Server(data_dir=directory) as server, server.connect() as connection:
+            counts = connection.execute("SELECT (SELECT count(*) FROM facts), (SELECT sum(n) FROM sums)").fetchone()
+            checks.check([int(count) for count in counts] == [202_500, 202_500], "and takes nothing away", counts)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def ended_under_load(checks, directory, kafka, rows):
+    """SIGTERM while records and rows come in: what was acknowledged is there, and it ends in time."""
+    inserted, stop = [], threading.Event()
+
+    def insert(server):
+        try:
+            with server.connect() as connection:
+                number = 1000
+                while not stop.is_set():
+                    connection.execute(f"INSERT INTO notes VALUES ({number}, 'load')")
+                    inserted.append(number)
+                    number += 1
+        except psycopg.Error:
+            pass
+
+    with Server(kafka=kafka, data_dir=directory) as server:
+        writer = threading.Thread(target=insert, args=(server,))
+        writer.start()
+        before = len(rows)
+        for _ in range(20):
+            more = [{"k": n % 7, "v": n} for n in range(2000)]
+            produce(server, "facts", more)
+            rows += more
+        began = time.monotonic()
+        server.process.send_signal(signal.SIGTERM)
+        status = server.process.wait(60)
+        seconds = time.monotonic() - began
+        stop.set()
+        writer.join()
+        checks.check(status == 0 and seconds < 20, f"SIGTERM under load ({len(rows) - before} records, {len(inserted)} rows) ends with status 0 within 20 s", (status, seconds))
+    with Server(kafka=kafka, data_dir=directory) as server:
+        views_are_right(checks, server, rows, "after SIGTERM under load")
+        with server.connect() as connection:
+            found = {row[0] for row in connection.execute("SELECT id FROM notes WHERE id >= 1000").fetchall()}
+        checks.check(found >= set(inserted), "rows that were answered are there", sorted(set(inserted) - found)[:5])
+
+
+def inspected(checks, directory, kafka):
+    """`millrace inspect` of the directory in use, stopped, damaged, and of one that is none."""
+
+    def inspect(path, *options):
+        return subprocess.run([BINARY, "inspect", path, *options], text=True, capture_output=True, timeout=60)
+
+    with Server(kafka=kafka, data_dir=directory):
+        running = inspect(directory, "--json")
+        checks.check(running.returncode == 0 and json.loads(running.stdout)["is_running"], "inspect reads a directory in use, and says so", running.stderr)
+    before = {path: os.stat(path).st_mtime_ns for path, _, _ in os.walk(directory)}
+    done = inspect(directory, "--json", "--verify")
+    found = json.loads(done.stdout)
+    checks.check(done.returncode == 0 and not found["damage"] and not found["is_running"], "inspect --verify finds a stopped directory whole", done.stdout[-500:] + done.stderr)
+    definitions = {d["name"]: d for d in found["definitions"]}
+    checks.check(set(NAMES) <= set(definitions) and definitions["plain"]["plan_version"] >= 1, "it lists definitions with their plans' versions", definitions)
+    tables = [t for t in found["checkpoint"]["tables"] if t["name"] == "plain"]
+    checks.check(sum(t["rows"] for t in tables) >= 14 and all(t["bytes"] > 0 for t in tables), "and the checkpoint's tables with rows and bytes", tables)
+    partitions = [p for p in found["partitions"] if p["topic"] == "facts"]
+    read = [o["offset"] for o in found["checkpoint"]["offsets"] if o["topic"] == "facts"]
+    checks.check([p["end_offset"] for p in partitions] == read, "and the log's ends, which are the sources' offsets after a stop", (partitions, read))
+    text = inspect(directory)
+    checks.check(text.returncode == 0 and "no damage found" in text.stdout and "facts" in text.stdout, "inspect prints the same for people", text.stdout + text.stderr)
+    checks.check({path: os.stat(path).st_mtime_ns for path, _, _ in os.walk(directory)} == before, "it changes nothing in the directory")
+    copy = directory + "-copy"
+    shutil.copytree(directory, copy)
+    try:
+        pages = max((name for name in os.listdir(f"{copy}/state") if name.startswith("pages-")), key=lambda name: os.path.getsize(f"{copy}/state/{name}"))
+        with open(f"{copy}/state/{pages}", "r+b") as file:
+            file.seek(16 + 40)
+            byte = file.read(1)
+            file.seek(16 + 40)
+            file.write(bytes([byte[0] ^ 1]))
+        with open(f"{copy}/state/checkpoint-99999", "wb") as file:
+            file.write(b"MILLCKPT torn")
+        damaged = inspect(copy, "--verify")
+        checks.check(damaged.returncode == 2 and "checkpoint-99999" in damaged.stdout, "it names damage, and its exit status says so", damaged.stdout[-800:])
+    finally:
+        shutil.rmtree(copy, ignore_errors=True)
+    foreign = inspect(os.path.dirname(BINARY))
+    missing = inspect(directory + "-none")
+    checks.check(foreign.returncode == 1 and "is not a data directory" in foreign.stderr, "it refuses another program's directory", foreign.stderr)
+    checks.check(missing.returncode == 1 and "No such file" in missing.stderr, "and one that is not there", missing.stderr)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=6)
@@ -164,6 +274,9 @@ def main():
         second_life(checks, directory, kafka, rows)
         broker_away(checks, directory, rows)
         definitions_under_fire(checks, directory, kafka, rows, arguments.seed, arguments.rounds)
+        ended_under_load(checks, directory, kafka, rows)
+        inspected(checks, directory, kafka)
+        ended_while_recovering(checks)
         with sqlite3.connect(f"{directory}/meta.db") as database:
             checks.check(database.execute("PRAGMA integrity_check").fetchone()[0] == "ok", "meta.db is whole after all that")
     finally:

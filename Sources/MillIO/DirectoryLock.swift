@@ -25,4 +25,12 @@ package final class DirectoryLock: Sendable {
     }
 
     deinit { close(descriptor) }
+
+    /// Whether a process holds the directory now; nothing is made or taken.
+    package static func isHeld(_ directory: String) -> Bool {
+        let descriptor = open(directory + "/lock", O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        return flock(descriptor, LOCK_SH | LOCK_NB) != 0
+    }
 }

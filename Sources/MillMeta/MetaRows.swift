@@ -135,9 +135,10 @@ enum MetaRows {
             throw SQLError(.dataCorrupted, "the stored job of \"\(object.name)\" is in no known state: \(stateName)")
         }
         do throws(SQLError) {
-            return StoredJob(state: state, plan: .success(try text.decoded(StreamPlan.self, of: object)), planChecksum: text.checksum)
+            let plan = try text.decoded(StreamPlan.self, of: object)
+            return StoredJob(state: state, planVersion: text.version, plan: .success(plan), planChecksum: text.checksum)
         } catch {
-            return StoredJob(state: state, plan: .failure(error), planChecksum: text.checksum)
+            return StoredJob(state: state, planVersion: text.version, plan: .failure(error), planChecksum: text.checksum)
         }
     }
 }

@@ -25,6 +25,8 @@ package struct StoredObject: Sendable {
 
 package struct StoredJob: Sendable {
     package var state: JobState
+    /// Of the form in which the plan is stored.
+    package var planVersion: Int
     /// Or why it cannot be used.
     package var plan: Result<StreamPlan, SQLError>
     /// Of the plan as it is stored.

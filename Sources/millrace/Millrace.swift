@@ -4,5 +4,5 @@ import ArgumentParser
 struct Millrace: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "millrace", abstract: "Takes events in, keeps SQL views of them correct, and serves them.", version: "0.1.0",
-        subcommands: [Serve.self, Demo.self, Render.self, Bench.self])
+        subcommands: [Serve.self, Demo.self, Render.self, Bench.self, Inspect.self])
 }
