@@ -2,6 +2,7 @@
 #include "CFile.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 
 int mill_file_reserve(int descriptor, off_t size) {
 #ifdef FALLOC_FL_KEEP_SIZE
@@ -14,4 +15,16 @@ int mill_file_reserve(int descriptor, off_t size) {
     (void)size;
 #endif
     return 0;
+}
+
+int mill_file_open_direct(int descriptor) {
+#ifdef O_DIRECT
+    // By its descriptor: whatever name the file has now.
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
+    return open(path, O_WRONLY | O_DIRECT | O_CLOEXEC);
+#else
+    (void)descriptor;
+    return -1;
+#endif
 }

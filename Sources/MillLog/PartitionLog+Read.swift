@@ -53,6 +53,42 @@ extension PartitionLog {
     /// what `isolation` shows. Blocks for the disk when the pages are not in memory.
     /// - Throws: `offsetOutOfRange`, `storage`, `corrupted`, `closed`.
     package func read(from offset: Int64, maxBytes: Int, isolation: ReadIsolation = .uncommitted) throws(LogError) -> LogSlice {
+        var slice: LogSlice
+        if let kept = try readTail(from: offset, maxBytes: maxBytes, isolation) {
+            slice = kept
+        } else {
+            slice = try readSegments(from: offset, maxBytes: maxBytes, isolation)
+        }
+        if isolation == .committed, !slice.isEmpty { slice.aborted = state.withLock { $0.transactions.aborted(in: offset..<slice.nextOffset) } }
+        return slice
+    }
+
+    /// From memory; nil when the records are not there.
+    private func readTail(from offset: Int64, maxBytes: Int, _ isolation: ReadIsolation) throws(LogError) -> LogSlice? {
+        let found: (span: Span, entries: [LogTail.Entry])? = state.withLock { state in
+            guard state.failure == nil, offset >= state.startOffset else { return nil }
+            let end = isolation == .committed ? state.lastStableOffset : state.highWatermark
+            let entries = state.tail.entries(from: offset, below: end, maxBytes: maxBytes)
+            guard let first = entries.first, let last = entries.last else { return nil }
+            return (
+                Span(
+                    segment: first.segment, position: first.position, limit: last.position + last.bytes.count, nextBase: last.nextOffset, end: end,
+                    highWatermark: state.highWatermark, lastStableOffset: state.lastStableOffset, start: state.startOffset), entries
+            )
+        }
+        guard let (span, entries) = found else { return nil }
+        var bytes = entries[0].bytes
+        if entries.count > 1 {
+            let gathered = WireBuffer(capacity: span.limit - span.position)
+            for entry in entries { entry.bytes.withUnsafeBytes { gathered.append($0) } }
+            gathered.setCount(gathered.count)
+            bytes = gathered.bytes
+        }
+        guard case .slice(let slice, let next) = try cut(bytes, from: offset, maxBytes: maxBytes, span) else { return nil }
+        return span.slice(slice, nextOffset: next)
+    }
+
+    private func readSegments(from offset: Int64, maxBytes: Int, _ isolation: ReadIsolation) throws(LogError) -> LogSlice {
         var from = offset
         while true {
             let span: Span
@@ -60,10 +96,7 @@ extension PartitionLog {
             case .nothing(let empty): return empty
             case .span(let found): span = found
             }
-            if var slice = try read(span, from: from, maxBytes: maxBytes) {
-                if isolation == .committed { slice.aborted = state.withLock { $0.transactions.aborted(in: offset..<slice.nextOffset) } }
-                return slice
-            }
+            if let slice = try read(span, from: from, maxBytes: maxBytes) { return slice }
             // Compaction took everything from there to the segment's end.
             from = span.nextBase
         }

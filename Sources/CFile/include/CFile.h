@@ -4,3 +4,7 @@
 /// Finds room on the disk for the first `size` bytes of a file, which keeps its content and size: 0, or an error number. Nothing happens
 /// where the system has no such thing. Linux's fallocate, which Swift's import of the C library does not have.
 int mill_file_reserve(int descriptor, off_t size);
+
+/// A second descriptor of an open file, for writes of whole blocks that go past the page cache: Linux's O_DIRECT.
+/// -1 where the system or the file's file system has no such thing.
+int mill_file_open_direct(int descriptor);
