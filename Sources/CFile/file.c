@@ -17,6 +17,16 @@ int mill_file_reserve(int descriptor, off_t size) {
     return 0;
 }
 
+void mill_file_prefetch(int descriptor, off_t offset, off_t count) {
+#ifdef POSIX_FADV_WILLNEED
+    (void)posix_fadvise(descriptor, offset, count, POSIX_FADV_WILLNEED);
+#else
+    (void)descriptor;
+    (void)offset;
+    (void)count;
+#endif
+}
+
 int mill_file_open_direct(int descriptor) {
 #ifdef O_DIRECT
     // By its descriptor: whatever name the file has now.

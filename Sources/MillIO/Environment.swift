@@ -75,6 +75,8 @@ package protocol File: AnyObject, Sendable {
     func size() throws(IOFailure) -> Int
     /// Reads up to `buffer.count` bytes at `offset`; fewer only at the end of the file.
     func read(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Int
+    /// Says that bytes will be read soon, so that the system may fetch them meanwhile. A hint.
+    func prefetch(at offset: Int, count: Int)
     /// Writes all of `buffer` at `offset`.
     func write(_ buffer: UnsafeRawBufferPointer, at offset: Int) throws(IOFailure)
     /// The same for whole blocks: `offset`, the count and the address are multiples of `fileBlockBytes`. Past the page cache where the
@@ -94,5 +96,6 @@ package let fileBlockBytes = 4096
 
 extension File {
     package func reserve(_ size: Int) throws(IOFailure) {}
+    package func prefetch(at offset: Int, count: Int) {}
     package func writeBlocks(_ buffer: UnsafeRawBufferPointer, at offset: Int) throws(IOFailure) { try write(buffer, at: offset) }
 }

@@ -120,6 +120,8 @@ final class LocalFile: File {
         return done
     }
 
+    func prefetch(at offset: Int, count: Int) { mill_file_prefetch(descriptor, off_t(offset), off_t(count)) }
+
     func write(_ buffer: UnsafeRawBufferPointer, at offset: Int) throws(IOFailure) { try write(buffer, at: offset, by: descriptor) }
 
     private func write(_ buffer: UnsafeRawBufferPointer, at offset: Int, by descriptor: Int32) throws(IOFailure) {

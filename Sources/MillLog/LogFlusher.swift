@@ -54,7 +54,8 @@ final class LogFlusher: @unchecked Sendable {
         pthread_mutex_lock(mutex)
         if queued.insert(ObjectIdentifier(target)).inserted {
             queue.append(target)
-            pthread_cond_signal(condition)
+            // The thread that is at it looks again when it is done.
+            if !busy.contains(ObjectIdentifier(target)) { pthread_cond_signal(condition) }
         }
         pthread_mutex_unlock(mutex)
     }
@@ -79,11 +80,12 @@ final class LogFlusher: @unchecked Sendable {
             if let target = take() {
                 let id = ObjectIdentifier(target)
                 busy.insert(id)
+                // One that came while it was busy, and that this thread has now passed over.
+                if queue[head...].contains(where: { !busy.contains(ObjectIdentifier($0)) }) { pthread_cond_signal(condition) }
                 pthread_mutex_unlock(mutex)
                 target.flush()
                 pthread_mutex_lock(mutex)
                 busy.remove(id)
-                if queued.contains(id) { pthread_cond_signal(condition) }
             } else if stopping, queue.count == head {
                 break
             } else {

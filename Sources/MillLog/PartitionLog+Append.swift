@@ -128,6 +128,7 @@ extension PartitionLog {
 
     private static let reservedBytesMin = 64 << 10
     private static let reservedBytesMax = 32 << 20
+    private static let busyMillis: Int64 = 60_000
 
     /// Begins the next segment.
     func roll(_ appender: inout Appender) throws(LogError) {
@@ -141,7 +142,10 @@ extension PartitionLog {
                 state.directoryDirty = true
             }
             appender.active = next
-            appender.reserved = 0
+            // What filled the last one fast will fill this one: one request for its room instead of a dozen that appends wait for.
+            let isBusy = finished.firstAppendMillis >= 0 && nowMillis - finished.firstAppendMillis < Self.busyMillis
+            appender.reserved = isBusy ? finished.size : 0
+            if isBusy { try? next.file.reserve(finished.size) }  // Writes say whether there is room for them.
             if options.flush == .os { flusher.schedule(self) }
         } catch {
             throw .storage(error)

@@ -112,7 +112,11 @@ extension PartitionLog {
             guard bytes.count == count else { throw .corrupted(path: span.segment.file.path, reason: "it ends before its log does") }
             switch try cut(bytes, from: offset, maxBytes: maxBytes, span) {
             case .slice(let slice, let next):
-                remember(ReadHint(offset: next, segment: span.segment, position: span.position + (slice.offset - bytes.offset) + slice.count))
+                let end = span.position + (slice.offset - bytes.offset) + slice.count
+                remember(ReadHint(offset: next, segment: span.segment, position: end))
+                // Who reads from a file is behind, and likely to read on.
+                let ahead = min(span.limit - end, Self.prefetchBytes)
+                if ahead > 0 { span.segment.file.prefetch(at: end, count: ahead) }
                 return span.slice(slice, nextOffset: next)
             case .end: return span.slice(WireBytes(), nextOffset: offset)
             case .needs(let more):
@@ -124,6 +128,8 @@ extension PartitionLog {
             }
         }
     }
+
+    private static let prefetchBytes = 1 << 20
 
     private enum Cut {
         case slice(WireBytes, nextOffset: Int64)
