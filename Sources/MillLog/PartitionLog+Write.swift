@@ -161,7 +161,7 @@ extension PartitionLog {
                 place += 1
             }
             var bytes = run.parts[first].bytes
-            if byteCount < LogTail.sliceBytesMin {
+            if place - first > 1 || byteCount < LogTail.sliceBytesMin {
                 let gathered = WireBuffer(capacity: byteCount)
                 for part in run.parts[first..<place] { part.bytes.withUnsafeBytes { gathered.append($0) } }
                 gathered.setCount(byteCount)

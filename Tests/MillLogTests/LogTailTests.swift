@@ -47,4 +47,23 @@ import Testing
             #expect(try partition.read(from: 1, maxBytes: 10).nextOffset == 2)
         }
     }
+
+    /// Small appends that came together lie side by side, also when they fill just what is worth a read.
+    @Test func appendsThatFillAReadExactlyAreAllThere() throws {
+        func sized(_ byteCount: Int) throws -> WireBytes {
+            let bare = try batch([String(repeating: "x", count: byteCount - 100)]).count
+            let found = try batch([String(repeating: "x", count: 2 * byteCount - 100 - bare)])
+            try #require(found.count == byteCount)
+            return found
+        }
+        let disk = try Disk()
+        let log = try disk.open()
+        let partition = try #require(log.createTopic(name: "t").partition(0))
+        try partition.appender.withLock { _ in
+            for _ in 0..<2 { partition.append(try sized(LogTail.sliceBytesMin / 2)) { _ in } }
+        }
+        try partition.appendAndWait(batch(["last"]))
+        disk.files.setFault { operation, _ in operation == .read ? 5 : nil }
+        #expect(try readAll(partition, maxBytes: 1 << 20).count == 3)
+    }
 }
