@@ -23,9 +23,10 @@ final class ServerProcess {
         guard let program = environment.executablePath else { throw BenchFailure("the system does not say which program this is") }
         try environment.files.createDirectory(directory)
         let said = directory + "/server.log"
-        process = try Self.spawn(
-            [program, "serve", "--data-dir", directory, "--workers", "\(workerCount)", "--kafka", "127.0.0.1:0", "--pg", hasPg ? "127.0.0.1:0" : "off"]
-                + (checkpointMillis.map { ["--checkpoint-interval", "\($0)"] } ?? []), said)
+        var arguments = [program, "serve", "--data-dir", directory, "--workers", "\(workerCount)"]
+        arguments += ["--kafka", "127.0.0.1:0", "--pg", hasPg ? "127.0.0.1:0" : "off"]
+        if let checkpointMillis { arguments += ["--checkpoint-interval", "\(checkpointMillis)"] }
+        process = try Self.spawn(arguments, said)
         let deadline = environment.clock.monotonicNanos + UInt64(Self.startSecondsMax * 1e9)
         while true {
             let lines = try Self.text(said, environment).split(separator: "\n")

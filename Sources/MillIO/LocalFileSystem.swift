@@ -134,7 +134,8 @@ final class LocalFile: File {
     }
 
     func writeBlocks(_ buffer: UnsafeRawBufferPointer, at offset: Int) throws(IOFailure) {
-        precondition((offset | buffer.count | Int(bitPattern: buffer.baseAddress)) % fileBlockBytes == 0, "blocks are whole and lie at their places")
+        precondition(
+            (offset | buffer.count | Int(bitPattern: buffer.baseAddress)) % fileBlockBytes == 0, "blocks are whole and lie at their places")
         let direct = direct.withLock { direct in
             let opened = direct ?? mill_file_open_direct(descriptor)
             direct = opened

@@ -53,13 +53,13 @@ final class BlockWriter: Sendable {
             var taken = 0
             while taken < part.count {
                 let count = min(part.count - taken, memory.count - filled)
-                part.withUnsafeBytes { bytes in
-                    UnsafeMutableRawBufferPointer(rebasing: memory[filled...]).copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[taken..<taken + count]))
-                }
+                let room = UnsafeMutableRawBufferPointer(rebasing: memory[filled...])
+                part.withUnsafeBytes { room.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[taken..<taken + count])) }
                 taken += count
                 filled += count
                 guard filled == memory.count else { continue }
-                if inBlocks { try file.writeBlocks(UnsafeRawBufferPointer(memory), at: offset) } else { try file.write(UnsafeRawBufferPointer(memory), at: offset) }
+                let full = UnsafeRawBufferPointer(memory)
+                if inBlocks { try file.writeBlocks(full, at: offset) } else { try file.write(full, at: offset) }
                 offset += filled
                 filled = 0
             }

@@ -75,7 +75,8 @@ package final class Log: Sendable {
                 let metadata = try TopicMetadata(bytes, path: file)
                 var partitions: [PartitionLog] = []
                 for index in 0..<metadata.partitionCount {
-                    let opened = try Self.openPartition(index, of: metadata, in: directory, environment, options, flusher, coordinator, tailBudget)
+                    let opened = try Self.openPartition(
+                        index, of: metadata, in: directory, environment, options, flusher, coordinator, tailBudget)
                     tails += opened.tails
                     partitions.append(opened.partition)
                 }
@@ -246,7 +247,8 @@ package final class Log: Sendable {
     private func openPartitions(_ indexes: Range<Int>, of topic: TopicMetadata) throws(LogError) -> [PartitionLog] {
         var partitions: [PartitionLog] = []
         for index in indexes {
-            partitions.append(try Self.openPartition(index, of: topic, in: directory, environment, options, flusher, coordinator, tailBudget).partition)
+            let opened = try Self.openPartition(index, of: topic, in: directory, environment, options, flusher, coordinator, tailBudget)
+            partitions.append(opened.partition)
         }
         return partitions
     }

@@ -59,7 +59,9 @@ extension PartitionLog {
         } else {
             slice = try readSegments(from: offset, maxBytes: maxBytes, isolation)
         }
-        if isolation == .committed, !slice.isEmpty { slice.aborted = state.withLock { $0.transactions.aborted(in: offset..<slice.nextOffset) } }
+        if isolation == .committed, !slice.isEmpty {
+            slice.aborted = state.withLock { $0.transactions.aborted(in: offset..<slice.nextOffset) }
+        }
         return slice
     }
 
@@ -72,8 +74,9 @@ extension PartitionLog {
             guard let first = entries.first, let last = entries.last else { return nil }
             return (
                 Span(
-                    segment: first.segment, position: first.position, limit: last.position + last.bytes.count, nextBase: last.nextOffset, end: end,
-                    highWatermark: state.highWatermark, lastStableOffset: state.lastStableOffset, start: state.startOffset), entries
+                    segment: first.segment, position: first.position, limit: last.position + last.bytes.count, nextBase: last.nextOffset,
+                    end: end, highWatermark: state.highWatermark, lastStableOffset: state.lastStableOffset, start: state.startOffset),
+                entries
             )
         }
         guard let (span, entries) = found else { return nil }

@@ -39,7 +39,9 @@ extension PartitionLog {
             }
             var writing = Writing(config: config, nowMillis: nowMillis, failure: failure)
             for append in pending {
-                do throws(LogError) { try place(append, &writing, &appender) } catch { writing.outcomes.append((append.completion, .failure(error))) }
+                do throws(LogError) { try place(append, &writing, &appender) } catch {
+                    writing.outcomes.append((append.completion, .failure(error)))
+                }
             }
             writeRun(&writing, &appender)
             return (writing.outcomes, failure == nil ? writing.failure : nil)
@@ -99,10 +101,8 @@ extension PartitionLog {
             batch.assign(baseOffset: end, leaderEpoch: 0)
             end += Int64(batch.recordCount)
         }
-        writing.run.parts.append(
-            Run.Part(
-                batches: batches, bytes: bytes,
-                appended: Appended(baseOffset: base, endOffset: end, logStartOffset: logStartOffset, isDuplicate: false), completion: completion))
+        let appended = Appended(baseOffset: base, endOffset: end, logStartOffset: logStartOffset, isDuplicate: false)
+        writing.run.parts.append(Run.Part(batches: batches, bytes: bytes, appended: appended, completion: completion))
         writing.run.byteCount += bytes.count
         if batches[0].hasProducer { writing.run.producers.insert(batches[0].producerID) }
     }

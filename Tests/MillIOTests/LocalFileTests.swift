@@ -13,11 +13,16 @@ import Darwin
         return stat(path, &status) == 0 ? Int(status.st_blocks) * 512 : -1
     }
 
-    @Test func roomIsReservedBeyondTheSizeAndGivenBack() throws {
+    /// A new directory and a path in it.
+    private static func place() throws -> (directory: String, path: String) {
         var template = Array("/tmp/millrace-file-XXXXXX".utf8CString)
         let directory = String(cString: try #require(mkdtemp(&template)))
+        return (directory, directory + "/log")
+    }
+
+    @Test func roomIsReservedBeyondTheSizeAndGivenBack() throws {
+        let (directory, path) = try Self.place()
         defer { rmdir(directory) }
-        let path = directory + "/log"
         let file = try LocalFileSystem().open(path, .create)
         defer { unlink(path) }
         try file.reserve(1 << 20)
@@ -42,10 +47,8 @@ import Darwin
 
     /// Past the page cache or not, as the file system has it: what was written is what is read.
     @Test func wholeBlocksAndOtherWritesMix() throws {
-        var template = Array("/tmp/millrace-file-XXXXXX".utf8CString)
-        let directory = String(cString: try #require(mkdtemp(&template)))
+        let (directory, path) = try Self.place()
         defer { rmdir(directory) }
-        let path = directory + "/log"
         let file = try LocalFileSystem().open(path, .create)
         defer { unlink(path) }
         let content = UnsafeMutableRawBufferPointer.allocate(byteCount: 4 * fileBlockBytes, alignment: fileBlockBytes)
