@@ -31,6 +31,8 @@ package struct LatencyBench: Sendable {
     package var rate: Int?
     package var seed: UInt64
     package var workerCount: Int
+    /// From one checkpoint of the server's state to the next, in milliseconds; nil is the server's own.
+    package var checkpointMillis: Int?
     /// Whether memory is left as it is found, not touched before it is needed.
     package var leavesMemoryCold = false
     /// For the server's data; on the file system whose fdatasync is measured. Made anew and removed afterwards.
@@ -95,7 +97,8 @@ package struct LatencyBench: Sendable {
         guard !environment.files.exists(directory) else { throw BenchFailure("\(directory) is there already") }
         try environment.files.createDirectory(directory)
         defer { try? environment.files.remove(directory) }  // What is measured does not depend on it.
-        let server = try ServerProcess(directory: directory + "/server", workerCount: workerCount, environment: environment)
+        let server = try ServerProcess(
+            directory: directory + "/server", workerCount: workerCount, checkpointMillis: checkpointMillis, environment: environment)
         defer { server.stop() }
         let session = try PgReader(server.pgAddress)
         try session.query(

@@ -19,12 +19,14 @@ final class ServerProcess {
 
     /// Starts this very program and returns when it is ready. Its data and what it says, `server.log`, are in `directory`.
     /// - Throws: `BenchFailure` with the last it said when it does not get ready.
-    init(directory: String, workerCount: Int = 1, hasPg: Bool = true, environment: Environment) throws {
+    init(directory: String, workerCount: Int = 1, hasPg: Bool = true, checkpointMillis: Int? = nil, environment: Environment) throws {
         guard let program = environment.executablePath else { throw BenchFailure("the system does not say which program this is") }
         try environment.files.createDirectory(directory)
         let said = directory + "/server.log"
-        process = try Self.spawn(
-            [program, "serve", "--data-dir", directory, "--workers", "\(workerCount)", "--kafka", "127.0.0.1:0", "--pg", hasPg ? "127.0.0.1:0" : "off"], said)
+        var arguments = [program, "serve", "--data-dir", directory, "--workers", "\(workerCount)"]
+        arguments += ["--kafka", "127.0.0.1:0", "--pg", hasPg ? "127.0.0.1:0" : "off"]
+        if let checkpointMillis { arguments += ["--checkpoint-interval", "\(checkpointMillis)"] }
+        process = try Self.spawn(arguments, said)
         let deadline = environment.clock.monotonicNanos + UInt64(Self.startSecondsMax * 1e9)
         while true {
             let lines = try Self.text(said, environment).split(separator: "\n")

@@ -86,8 +86,13 @@ package protocol File: AnyObject, Sendable {
     func size() throws(IOFailure) -> Int
     /// Reads up to `buffer.count` bytes at `offset`; fewer only at the end of the file.
     func read(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Int
+    /// Says that bytes will be read soon, so that the system may fetch them meanwhile. A hint.
+    func prefetch(at offset: Int, count: Int)
     /// Writes all of `buffer` at `offset`.
     func write(_ buffer: UnsafeRawBufferPointer, at offset: Int) throws(IOFailure)
+    /// The same for whole blocks: `offset`, the count and the address are multiples of `fileBlockBytes`. Past the page cache where the
+    /// system can, so that nothing is left for `sync` but what describes the file. Any write may follow any other.
+    func writeBlocks(_ buffer: UnsafeRawBufferPointer, at offset: Int) throws(IOFailure)
     /// Sets the size; gives back what `reserve` got beyond it.
     func truncate(to size: Int) throws(IOFailure)
     /// Finds room on the disk for `size` bytes, so that a write need not look for it while another thread syncs, nor fail for want of it.
@@ -97,6 +102,11 @@ package protocol File: AnyObject, Sendable {
     func sync() throws(IOFailure)
 }
 
+/// What `File.writeBlocks` writes in: no disk or file system that we know has larger ones.
+package let fileBlockBytes = 4096
+
 extension File {
     package func reserve(_ size: Int) throws(IOFailure) {}
+    package func prefetch(at offset: Int, count: Int) {}
+    package func writeBlocks(_ buffer: UnsafeRawBufferPointer, at offset: Int) throws(IOFailure) { try write(buffer, at: offset) }
 }

@@ -1,5 +1,6 @@
 import CFile
 import MillBase
+import Synchronization
 
 #if canImport(Glibc)
 import Glibc
@@ -89,13 +90,18 @@ private func retryingInterrupted<T: BinaryInteger>(_ call: () -> T) -> T {
 final class LocalFile: File {
     let path: String
     private let descriptor: Int32
+    /// Of the same file, for writes past the page cache; nil before the first one, -1 where there are none.
+    private let direct = Mutex<Int32?>(nil)
 
     init(path: String, descriptor: Int32) {
         self.path = path
         self.descriptor = descriptor
     }
 
-    deinit { close(descriptor) }
+    deinit {
+        if let direct = direct.withLock({ $0 }), direct >= 0 { close(direct) }
+        close(descriptor)
+    }
 
     func size() throws(IOFailure) -> Int {
         var status = stat()
@@ -114,12 +120,34 @@ final class LocalFile: File {
         return done
     }
 
-    func write(_ buffer: UnsafeRawBufferPointer, at offset: Int) throws(IOFailure) {
+    func prefetch(at offset: Int, count: Int) { mill_file_prefetch(descriptor, off_t(offset), off_t(count)) }
+
+    func write(_ buffer: UnsafeRawBufferPointer, at offset: Int) throws(IOFailure) { try write(buffer, at: offset, by: descriptor) }
+
+    private func write(_ buffer: UnsafeRawBufferPointer, at offset: Int, by descriptor: Int32) throws(IOFailure) {
         var done = 0
         while done < buffer.count {
             let count = retryingInterrupted { pwrite(descriptor, buffer.baseAddress! + done, buffer.count - done, off_t(offset + done)) }
             guard count > 0 else { throw IOFailure("write", path: path, errorNumber: count == 0 ? ENOSPC : errno) }
             done += count
+        }
+    }
+
+    func writeBlocks(_ buffer: UnsafeRawBufferPointer, at offset: Int) throws(IOFailure) {
+        precondition(
+            (offset | buffer.count | Int(bitPattern: buffer.baseAddress)) % fileBlockBytes == 0, "blocks are whole and lie at their places")
+        let direct = direct.withLock { direct in
+            let opened = direct ?? mill_file_open_direct(descriptor)
+            direct = opened
+            return opened
+        }
+        guard direct >= 0 else { return try write(buffer, at: offset) }
+        do throws(IOFailure) { try write(buffer, at: offset, by: direct) } catch {
+            // Some file systems take the flag and refuse the write, or one that does not lie as they want it.
+            guard error.errorNumber == EINVAL else { throw error }
+            self.direct.withLock { $0 = -1 }
+            close(direct)
+            try write(buffer, at: offset)
         }
     }
 

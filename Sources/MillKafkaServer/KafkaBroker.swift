@@ -28,6 +28,8 @@ final class KafkaBroker: Sendable {
     let groups: GroupCoordinator
     /// For the message sets of old clients.
     let decoders = DecoderPool()
+    /// Memory of requests.
+    let frames: WireBufferPool
     let pool: NIOThreadPool
 
     init(log: Log, options: KafkaServerOptions, logger: Logger, pool: NIOThreadPool) {
@@ -35,6 +37,7 @@ final class KafkaBroker: Sendable {
         self.options = options
         self.logger = logger
         self.pool = pool
+        frames = WireBufferPool(bytesMax: options.keptRequestBytesMax)
         groups = GroupCoordinator(environment: log.environment, gatheringNanos: options.groupGatheringMillis * 1_000_000)
     }
 

@@ -48,7 +48,7 @@ final class KafkaConnection: ChannelDuplexHandler, @unchecked Sendable {
         self.listener = listener
         self.options = options
         self.logger = logger
-        assembler = FrameAssembler(bytesMax: options.requestBytesMax)
+        assembler = FrameAssembler(bytesMax: options.requestBytesMax, pool: broker.frames)
     }
 
     func handlerAdded(context: ChannelHandlerContext) {

@@ -24,6 +24,8 @@ package struct KafkaServerOptions: Sendable {
     package var autoCreatesTopics = true
     /// A longer request closes its connection; Kafka's `socket.request.max.bytes`.
     package var requestBytesMax = 100 << 20
+    /// Memory of earlier requests that is kept for the next ones.
+    package var keptRequestBytesMax = 32 << 20
     /// The most that one fetch returns; Kafka's `fetch.max.bytes`.
     package var fetchBytesMax = 55 << 20
     /// Requests of one connection that may wait for their answers before it is read on.

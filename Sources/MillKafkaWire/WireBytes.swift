@@ -18,16 +18,28 @@ package final class WireBuffer: @unchecked Sendable {
     package let capacity: Int
     /// Bytes of content; the rest of the capacity is uninitialised.
     package private(set) var count: Int
+    /// Where the memory goes in the end; nil: back to the system.
+    private let pool: WireBufferPool?
 
-    package init(capacity: Int) {
+    package convenience init(capacity: Int) {
         precondition(capacity >= 0, "a buffer's capacity is not negative")
+        self.init(memory: Self.allocate(capacity), capacity: capacity, pool: nil)
+    }
+
+    /// - Parameter memory: of `allocate` with that capacity.
+    init(memory: UnsafeMutableRawPointer, capacity: Int, pool: WireBufferPool?) {
+        base = memory
         self.capacity = capacity
-        self.count = 0
-        base = UnsafeMutableRawPointer.allocate(byteCount: capacity + Self.slackBytes, alignment: 16)
+        self.pool = pool
+        count = 0
         memset(base + capacity, 0, Self.slackBytes)
     }
 
-    deinit { base.deallocate() }
+    deinit {
+        if let pool { pool.put(base, capacity) } else { base.deallocate() }
+    }
+
+    static func allocate(_ capacity: Int) -> UnsafeMutableRawPointer { .allocate(byteCount: capacity + slackBytes, alignment: 16) }
 
     package convenience init(copying bytes: UnsafeRawBufferPointer) {
         self.init(capacity: bytes.count)

@@ -21,6 +21,7 @@ package final class Log: Sendable {
     package let truncatedTails: [TruncatedTail]
     let coordinator: CoordinatorLog
     let flusher: LogFlusher
+    let tailBudget: TailBudget
     private let topics: TopicTable
     private let changes = Mutex(Changes())
     private let topicListeners = Mutex(TopicListeners())
@@ -47,7 +48,9 @@ package final class Log: Sendable {
         self.options = options
         let files = environment.files
         let flusher = LogFlusher(threadCount: options.flushThreads)
+        let tailBudget = TailBudget(bytesMax: options.tailBytesMax)
         self.flusher = flusher
+        self.tailBudget = tailBudget
         var found: [String: Topic] = [:]
         var tails: [TruncatedTail] = []
         do throws(LogError) {
@@ -72,7 +75,8 @@ package final class Log: Sendable {
                 let metadata = try TopicMetadata(bytes, path: file)
                 var partitions: [PartitionLog] = []
                 for index in 0..<metadata.partitionCount {
-                    let opened = try Self.openPartition(index, of: metadata, in: directory, environment, options, flusher, coordinator)
+                    let opened = try Self.openPartition(
+                        index, of: metadata, in: directory, environment, options, flusher, coordinator, tailBudget)
                     tails += opened.tails
                     partitions.append(opened.partition)
                 }
@@ -243,20 +247,21 @@ package final class Log: Sendable {
     private func openPartitions(_ indexes: Range<Int>, of topic: TopicMetadata) throws(LogError) -> [PartitionLog] {
         var partitions: [PartitionLog] = []
         for index in indexes {
-            partitions.append(try Self.openPartition(index, of: topic, in: directory, environment, options, flusher, coordinator).partition)
+            let opened = try Self.openPartition(index, of: topic, in: directory, environment, options, flusher, coordinator, tailBudget)
+            partitions.append(opened.partition)
         }
         return partitions
     }
 
     private static func openPartition(
         _ index: Int, of topic: TopicMetadata, in directory: String, _ environment: Environment, _ options: LogOptions, _ flusher: LogFlusher,
-        _ coordinator: CoordinatorLog
+        _ coordinator: CoordinatorLog, _ tailBudget: TailBudget
     ) throws(LogError) -> (partition: PartitionLog, tails: [TruncatedTail]) {
         let place = directory + "/\(topic.name)/\(index)"
         let recovered = try PartitionLog.recover(place, environment.files, options, nowMillis: environment.clock.nowMicros / 1000)
         let partition = PartitionLog(
             topic: topic.name, index: Int32(index), directory: place, environment: environment, options: options, config: topic.config,
-            flusher: flusher, coordinator: coordinator, recovered: recovered)
+            flusher: flusher, coordinator: coordinator, tailBudget: tailBudget, recovered: recovered)
         return (partition, recovered.tails)
     }
 

@@ -4,17 +4,18 @@ import Glibc
 import Darwin
 #endif
 
-/// Something with written data to make durable.
+/// Something with data to make durable.
 protocol Flushable: AnyObject, Sendable {
-    /// Makes durable what was written before the call, and tells who waits. Never called twice at once.
+    /// Makes durable what was written or queued before the call, and tells who waits. Never called twice at once.
     func flush()
 }
 
-/// The threads that sync files: a partition that was written to is queued once, and everything written to it until its
-/// turn comes shares one fsync. So a lone producer waits for one fsync, and a hundred do too.
+/// The threads that write and sync files: a partition that has something to write is queued once, and everything that comes to it until
+/// its turn comes shares one write and one fsync. So a lone producer waits for one fsync, and a hundred do too.
 ///
 /// Threading: any thread may `schedule`; the lists are guarded by the pthread mutex, which is what makes it Sendable.
 final class LogFlusher: @unchecked Sendable {
+    let writer = BlockWriter()
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
     private let condition: UnsafeMutablePointer<pthread_cond_t>
     private var queue: [any Flushable] = []
@@ -53,7 +54,8 @@ final class LogFlusher: @unchecked Sendable {
         pthread_mutex_lock(mutex)
         if queued.insert(ObjectIdentifier(target)).inserted {
             queue.append(target)
-            pthread_cond_signal(condition)
+            // The thread that is at it looks again when it is done.
+            if !busy.contains(ObjectIdentifier(target)) { pthread_cond_signal(condition) }
         }
         pthread_mutex_unlock(mutex)
     }
@@ -78,11 +80,12 @@ final class LogFlusher: @unchecked Sendable {
             if let target = take() {
                 let id = ObjectIdentifier(target)
                 busy.insert(id)
+                // One that came while it was busy, and that this thread has now passed over.
+                if queue[head...].contains(where: { !busy.contains(ObjectIdentifier($0)) }) { pthread_cond_signal(condition) }
                 pthread_mutex_unlock(mutex)
                 target.flush()
                 pthread_mutex_lock(mutex)
                 busy.remove(id)
-                if queued.contains(id) { pthread_cond_signal(condition) }
             } else if stopping, queue.count == head {
                 break
             } else {

@@ -21,7 +21,10 @@ package struct LogOptions: Sendable {
     package var producerExpirationMillis: Int64 = 24 * 3600 * 1000
     /// Keys that one run of compaction remembers, 16 bytes and an offset each: more take more runs.
     package var compactionKeysMax = 1_000_000
-    /// Threads that sync files.
+    /// Of the last records of all partitions, kept in memory for their readers: longer ones leave it sooner. What is written in whole
+    /// blocks is not in the system's page cache.
+    package var tailBytesMax = 64 << 20
+    /// Threads that write and sync files.
     package var flushThreads = 4
     package var partitionsMax = 10_000
 

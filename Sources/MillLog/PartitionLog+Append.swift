@@ -2,6 +2,21 @@ import MillIO
 package import MillKafkaWire
 import Synchronization
 
+/// Something that is to be written, in the order of the queue.
+struct PendingAppend: Sendable {
+    enum Content: Sendable {
+        /// Checked, and the bytes that they lie in.
+        case batches([RecordBatch], WireBytes)
+        /// What ends a transaction.
+        case marker(Transactions.Producer, isCommit: Bool)
+    }
+
+    var content: Content
+    var byteCount: Int
+    var completion: @Sendable (Result<PartitionLog.Appended, LogError>) -> Void
+}
+
+/// Taking batches in: checked by who brings them, queued, and written by the log's own threads (`PartitionLog+Write.swift`).
 extension PartitionLog {
     /// What an append got.
     package struct Appended: Sendable, Hashable {
@@ -16,19 +31,13 @@ extension PartitionLog {
     /// Appends one or more whole batches of format 2, which are checked first and must not be shared with anyone: their base
     /// offsets are written into them. Several at once must be without producer ids; all are stored or none.
     ///
-    /// `completion` runs exactly once, when the records are durable (or at once on an error), on any thread, and must not
-    /// block. Callable from any thread; blocks for the write, not for the fsync.
+    /// `completion` runs exactly once, when the records are durable (or when it is clear that they will not be), on any thread, and must
+    /// not block. Callable from any thread, which checks the batches and queues them; it writes them itself only with `Flush.os`, or
+    /// when more waits than the disk takes.
     package func append(_ batches: WireBytes, completion: @escaping @Sendable (Result<Appended, LogError>) -> Void) {
         do throws(LogError) {
             let checked = try check(batches)
-            let (appended, isVisible) = try appender.withLock { (appender) throws(LogError) in
-                let appended = try place(checked, batches, &appender)
-                // Registered before the lock is given up, so that completions keep the order of appends.
-                return (
-                    appended, !wait(until: appended.endOffset) { error in completion(error.map { .failure($0) } ?? .success(appended)) }
-                )
-            }
-            if isVisible { completion(.success(appended)) } else { finishAppend() }
+            try queue(PendingAppend(content: .batches(checked, batches), byteCount: batches.count, completion: completion))
         } catch {
             completion(.failure(error))
         }
@@ -54,26 +63,36 @@ extension PartitionLog {
     /// Ends a producer's transaction here by a marker, unless it has none; `completion` runs when what ends it is durable, and must
     /// not block.
     func endTransaction(of producer: Transactions.Producer, isCommit: Bool, completion: @escaping @Sendable (LogError?) -> Void) {
-        let bytes = RecordBatchBuilder.marker(
-            producerID: producer.id, producerEpoch: producer.epoch, isCommit: isCommit, timestamp: nowMillis)
         do throws(LogError) {
-            var batches = RecordBatches(bytes)
-            guard let marker = try? batches.next() else { preconditionFailure("a marker is a batch") }
-            let isVisible = try appender.withLock { (appender) throws(LogError) in
-                let isOpen = state.withLock { $0.transactions.isOpen(producer.id) }
-                if isOpen { _ = try write([marker], bytes, &appender) }
-                // A marker of an earlier attempt may be on its way.
-                return !wait(until: appender.nextOffset, completion)
-            }
-            if isVisible { completion(failure) } else { finishAppend() }
+            try queue(PendingAppend(content: .marker(producer, isCommit: isCommit), byteCount: 0) { result in
+                if case .failure(let error) = result { completion(error) } else { completion(nil) }
+            })
         } catch {
             completion(error)
         }
     }
 
-    private func finishAppend() {
-        if options.flush == .os { publishWritten() } else { flusher.schedule(self) }
+    /// - Throws: why the partition is stopped; the completion is the caller's then.
+    private func queue(_ append: PendingAppend) throws(LogError) {
+        let (failure, isMuch): (LogError?, Bool) = state.withLock { state in
+            if let failure = state.failure { return (failure, false) }
+            state.pending.append(append)
+            state.pendingBytes += append.byteCount
+            return (nil, state.pendingBytes > Self.pendingBytesMax)
+        }
+        if let failure { throw failure }
+        switch options.flush {
+        case .os:
+            writePending()
+            publishWritten()
+        case .sync:
+            if isMuch { writePending() }
+            flusher.schedule(self)
+        }
     }
+
+    /// Of batches that wait to be written: so much a producer may be ahead of the disk.
+    private static let pendingBytesMax = 32 << 20
 
     /// The batches in `bytes`, every one of them valid in itself.
     private func check(_ bytes: WireBytes) throws(LogError) -> [RecordBatch] {
@@ -99,56 +118,9 @@ extension PartitionLog {
         return found
     }
 
-    /// Writes producers' batches, unless they are there already.
-    private func place(_ batches: [RecordBatch], _ bytes: WireBytes, _ appender: inout Appender) throws(LogError) -> Appended {
-        if let failure { throw failure }
-        if case .duplicate(let base, let last) = try appender.producers.check(batches[0]) {
-            return Appended(baseOffset: base, endOffset: last + 1, logStartOffset: logStartOffset, isDuplicate: true)
-        }
-        // Under the appender's lock: a transaction whose end is decided gets no record after its marker.
-        if batches[0].isTransactional { try coordinator.check(batches[0], belongsTo: PartitionPlace(topic: topic, partition: index)) }
-        return try write(batches, bytes, &appender)
-    }
-
-    /// Assigns offsets and writes `bytes`, which are the batches.
-    private func write(_ batches: [RecordBatch], _ bytes: WireBytes, _ appender: inout Appender) throws(LogError) -> Appended {
-        let (failure, start, config) = state.withLock { ($0.failure, $0.startOffset, $0.config) }
-        if let failure { throw failure }
-        let first = appender.nextOffset
-        var next = first
-        for batch in batches {
-            batch.assign(baseOffset: next, leaderEpoch: 0)
-            next += Int64(batch.recordCount)
-        }
-        let nowMillis = nowMillis
-        let isFull =
-            appender.active.size + bytes.count > config.segmentBytes(options) || next - appender.active.baseOffset > Int64(Int32.max)
-        if appender.active.size > 0, isFull || appender.active.isOlder(than: config.segmentMillis, nowMillis) { try roll(&appender) }
-        let active = appender.active
-        reserve(active.size + bytes.count, &appender)
-        do throws(IOFailure) {
-            try active.file.writeAll(bytes, at: active.size)
-        } catch {
-            // Half a batch may be there. A start would cut it; so do we, or stop if even that fails.
-            do throws(IOFailure) { try active.file.truncate(to: active.size) } catch { stop(.storage(error)) }
-            throw .storage(error)
-        }
-        appender.nextOffset = next
-        for batch in batches { appender.producers.record(batch, baseOffset: batch.baseOffset, nowMillis: nowMillis) }
-        state.withLock { state in
-            for batch in batches {
-                active.add(batch, indexIntervalBytes: options.indexIntervalBytes)
-                state.transactions.note(batch)
-            }
-            active.noteAppend(nowMillis)
-            state.logEndOffset = next
-        }
-        return Appended(baseOffset: first, endOffset: next, logStartOffset: start, isDuplicate: false)
-    }
-
     /// Has room for the active segment up to a size, and for as much again as it has, within limits: finding room costs a write ten
     /// times what writing does while the flusher syncs.
-    private func reserve(_ size: Int, _ appender: inout Appender) {
+    func reserve(_ size: Int, _ appender: inout Appender) {
         guard size > appender.reserved else { return }
         appender.reserved = size + min(max(size, Self.reservedBytesMin), Self.reservedBytesMax)
         try? appender.active.file.reserve(appender.reserved)  // The write says whether there is room for this.
@@ -156,6 +128,7 @@ extension PartitionLog {
 
     private static let reservedBytesMin = 64 << 10
     private static let reservedBytesMax = 32 << 20
+    private static let busyMillis: Int64 = 60_000
 
     /// Begins the next segment.
     func roll(_ appender: inout Appender) throws(LogError) {
@@ -169,7 +142,10 @@ extension PartitionLog {
                 state.directoryDirty = true
             }
             appender.active = next
-            appender.reserved = 0
+            // What filled the last one fast will fill this one: one request for its room instead of a dozen that appends wait for.
+            let isBusy = finished.firstAppendMillis >= 0 && nowMillis - finished.firstAppendMillis < Self.busyMillis
+            appender.reserved = isBusy ? finished.size : 0
+            if isBusy { try? next.file.reserve(finished.size) }  // Writes say whether there is room for them.
             if options.flush == .os { flusher.schedule(self) }
         } catch {
             throw .storage(error)
@@ -191,14 +167,5 @@ extension PartitionLog {
         let path = directory + "/" + Segment.name(baseOffset, generation: generation)
         return Segment(
             baseOffset: baseOffset, generation: generation, file: try files.open(path + ".log", mode), indexPath: path + ".index")
-    }
-
-    /// Has `body` run once the high watermark is there, or the partition has failed; false, and nothing kept, when it is there.
-    private func wait(until endOffset: Int64, _ body: @escaping @Sendable (LogError?) -> Void) -> Bool {
-        state.withLock { state in
-            guard state.highWatermark < endOffset else { return false }
-            state.waiters.append(Waiter(endOffset: endOffset, run: body))
-            return true
-        }
     }
 }

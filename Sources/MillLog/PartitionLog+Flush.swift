@@ -4,8 +4,9 @@ import Synchronization
 
 /// Making what was written durable, and letting readers see it.
 extension PartitionLog {
-    /// Called by the flusher.
+    /// Called by the flusher: writes what waits, and makes it durable.
     func flush() {
+        writePending()
         let work = state.withLock { state in
             let sealed = state.sealed
             let directoryDirty = state.directoryDirty
@@ -77,12 +78,13 @@ extension PartitionLog {
 
     /// Stops the partition for good: waiting appends fail, and all later calls.
     func stop(_ error: LogError) {
-        let (waiters, listeners, end) = state.withLock { state in
+        let (waiters, pending, listeners, end) = state.withLock { state in
             if state.failure == nil { state.failure = error }
-            defer { state.waiters = [] }
-            return (state.waiters, Array(state.listeners.values), state.highWatermark)
+            defer { (state.waiters, state.pending, state.pendingBytes, state.tail) = ([], [], 0, LogTail()) }
+            return (state.waiters, state.pending, Array(state.listeners.values), state.highWatermark)
         }
         for waiter in waiters { waiter.run(error) }
+        for append in pending { append.completion(.failure(error)) }
         // Readers look again, and see why there will be nothing more.
         for listener in listeners { listener(end) }
     }

@@ -53,6 +53,45 @@ extension PartitionLog {
     /// what `isolation` shows. Blocks for the disk when the pages are not in memory.
     /// - Throws: `offsetOutOfRange`, `storage`, `corrupted`, `closed`.
     package func read(from offset: Int64, maxBytes: Int, isolation: ReadIsolation = .uncommitted) throws(LogError) -> LogSlice {
+        var slice: LogSlice
+        if let kept = try readTail(from: offset, maxBytes: maxBytes, isolation) {
+            slice = kept
+        } else {
+            slice = try readSegments(from: offset, maxBytes: maxBytes, isolation)
+        }
+        if isolation == .committed, !slice.isEmpty {
+            slice.aborted = state.withLock { $0.transactions.aborted(in: offset..<slice.nextOffset) }
+        }
+        return slice
+    }
+
+    /// From memory; nil when the records are not there.
+    private func readTail(from offset: Int64, maxBytes: Int, _ isolation: ReadIsolation) throws(LogError) -> LogSlice? {
+        let found: (span: Span, entries: [LogTail.Entry])? = state.withLock { state in
+            guard state.failure == nil, offset >= state.startOffset else { return nil }
+            let end = isolation == .committed ? state.lastStableOffset : state.highWatermark
+            let entries = state.tail.entries(from: offset, below: end, maxBytes: maxBytes)
+            guard let first = entries.first, let last = entries.last else { return nil }
+            return (
+                Span(
+                    segment: first.segment, position: first.position, limit: last.position + last.bytes.count, nextBase: last.nextOffset,
+                    end: end, highWatermark: state.highWatermark, lastStableOffset: state.lastStableOffset, start: state.startOffset),
+                entries
+            )
+        }
+        guard let (span, entries) = found else { return nil }
+        var bytes = entries[0].bytes
+        if entries.count > 1 {
+            let gathered = WireBuffer(capacity: span.limit - span.position)
+            for entry in entries { entry.bytes.withUnsafeBytes { gathered.append($0) } }
+            gathered.setCount(gathered.count)
+            bytes = gathered.bytes
+        }
+        guard case .slice(let slice, let next) = try cut(bytes, from: offset, maxBytes: maxBytes, span) else { return nil }
+        return span.slice(slice, nextOffset: next)
+    }
+
+    private func readSegments(from offset: Int64, maxBytes: Int, _ isolation: ReadIsolation) throws(LogError) -> LogSlice {
         var from = offset
         while true {
             let span: Span
@@ -60,10 +99,7 @@ extension PartitionLog {
             case .nothing(let empty): return empty
             case .span(let found): span = found
             }
-            if var slice = try read(span, from: from, maxBytes: maxBytes) {
-                if isolation == .committed { slice.aborted = state.withLock { $0.transactions.aborted(in: offset..<slice.nextOffset) } }
-                return slice
-            }
+            if let slice = try read(span, from: from, maxBytes: maxBytes) { return slice }
             // Compaction took everything from there to the segment's end.
             from = span.nextBase
         }
@@ -79,7 +115,11 @@ extension PartitionLog {
             guard bytes.count == count else { throw .corrupted(path: span.segment.file.path, reason: "it ends before its log does") }
             switch try cut(bytes, from: offset, maxBytes: maxBytes, span) {
             case .slice(let slice, let next):
-                remember(ReadHint(offset: next, segment: span.segment, position: span.position + (slice.offset - bytes.offset) + slice.count))
+                let end = span.position + (slice.offset - bytes.offset) + slice.count
+                remember(ReadHint(offset: next, segment: span.segment, position: end))
+                // Who reads from a file is behind, and likely to read on.
+                let ahead = min(span.limit - end, Self.prefetchBytes)
+                if ahead > 0 { span.segment.file.prefetch(at: end, count: ahead) }
                 return span.slice(slice, nextOffset: next)
             case .end: return span.slice(WireBytes(), nextOffset: offset)
             case .needs(let more):
@@ -91,6 +131,8 @@ extension PartitionLog {
             }
         }
     }
+
+    private static let prefetchBytes = 1 << 20
 
     private enum Cut {
         case slice(WireBytes, nextOffset: Int64)

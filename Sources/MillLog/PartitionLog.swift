@@ -12,7 +12,7 @@ import Synchronization
 /// no open transaction has a record below `lastStableOffset`.
 ///
 /// Threading: any thread. `maintenance` is held by whoever takes segments away, for as long as that takes; `appender` for the length of a
-/// write, so appends take turns; `state` only for moments, so readers never wait for the disk. Order of locks: maintenance, appender,
+/// write; `state` only for moments, so neither readers nor who brings something to append wait for the disk. Order of locks: maintenance, appender,
 /// coordinator, state. Completions and listeners run without locks on the thread that flushed (or, with `Flush.os`, appended): they must
 /// not block.
 ///
@@ -25,6 +25,7 @@ package final class PartitionLog: Flushable {
     let options: LogOptions
     let flusher: LogFlusher
     let coordinator: CoordinatorLog
+    let tailBudget: TailBudget
     let decoders = DecoderPool()
 
     /// What an append needs and nobody else.
@@ -56,15 +57,21 @@ package final class PartitionLog: Flushable {
         var directoryDirty = false
         /// Set when the partition stopped; every call fails with it.
         var failure: LogError?
+        /// What waits to be written, in its order.
+        var pending: [PendingAppend] = []
+        var pendingBytes = 0
         var waiters: [Waiter] = []
         var listeners: [UInt64: @Sendable (Int64) -> Void] = [:]
         var nextListener: UInt64 = 0
         /// Where the last few reads ended, which is where the next ones begin.
         var hints: [ReadHint] = []
         var nextHint = 0
+        /// The last records, for their readers.
+        var tail = LogTail()
 
         /// For segments that are gone, whose files the hints would keep open.
         mutating func forgetHints(to gone: [Segment]) {
+            tail.forget(gone)
             hints.removeAll { hint in gone.contains { $0 === hint.segment } }
             nextHint = 0
         }
@@ -82,7 +89,7 @@ package final class PartitionLog: Flushable {
 
     init(
         topic: String, index: Int32, directory: String, environment: Environment, options: LogOptions, config: TopicConfig, flusher: LogFlusher,
-        coordinator: CoordinatorLog, recovered: Recovered
+        coordinator: CoordinatorLog, tailBudget: TailBudget, recovered: Recovered
     ) {
         self.topic = topic
         self.index = index
@@ -91,6 +98,7 @@ package final class PartitionLog: Flushable {
         self.options = options
         self.flusher = flusher
         self.coordinator = coordinator
+        self.tailBudget = tailBudget
         appender = Mutex(Appender(active: recovered.active, nextOffset: recovered.nextOffset, producers: recovered.producers))
         var transactions = recovered.transactions
         let stable = transactions.lastStableOffset(highWatermark: recovered.nextOffset)

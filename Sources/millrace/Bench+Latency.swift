@@ -17,6 +17,7 @@ extension Bench {
         @Option(help: "Events a second; half of the peak when left out.") var rate: Int?
         @Option(help: "Seed of the events.") var seed: UInt64 = 42
         @Option(help: "Threads that run the view.") var workers = 1
+        @Option(help: "Milliseconds from one checkpoint of the server's state to the next; the server's own when left out.") var checkpointInterval: Int?
         @Option(help: "Where the log is kept meanwhile, a directory that is not there yet; in the temporary directory when left out.") var dataDir: String?
         @Flag(help: "Leave memory as it is found instead of having it handed out by a virtual machine's host before.") var coldMemory = false
         @Flag(help: "One JSON object on standard output.") var json = false
@@ -33,6 +34,7 @@ extension Bench {
                 seconds: seconds, peakSeconds: peakSeconds, settleSeconds: settleSeconds, rate: rate, seed: seed, workerCount: workers,
                 directory: dataDir ?? TemporaryDirectory.path("latency"))
             bench.leavesMemoryCold = coldMemory
+            bench.checkpointMillis = checkpointInterval
             let result = try bench.run(.system)
             StandardOutput.write(json ? result.json + "\n" : result.text)
         }

@@ -142,20 +142,20 @@ import Testing
         let frames: [[UInt8]] = [[UInt8](1...8), [UInt8](repeating: 7, count: 300), [UInt8](10...30)]
         let stream = frames.flatMap { withUnsafeBytes(of: Int32($0.count).bigEndian, Array.init) + $0 }
         for size in 1...stream.count {
-            var assembler = FrameAssembler(bytesMax: 1000)
+            var assembler = FrameAssembler(bytesMax: 1000, pool: WireBufferPool(bytesMax: 0))
             var found: [[UInt8]] = []
             for start in stride(from: 0, to: stream.count, by: size) {
                 try assembler.feed(.init(bytes: stream[start..<min(start + size, stream.count)])) { found.append($0.array) }
             }
             #expect(found == frames)
         }
-        var assembler = FrameAssembler(bytesMax: 1000)
+        var assembler = FrameAssembler(bytesMax: 1000, pool: WireBufferPool(bytesMax: 0))
         #expect(throws: FrameAssembler.Fault.impossibleLength(-1)) { try assembler.feed(.init(bytes: [255, 255, 255, 255])) { _ in } }
     }
 
     @Test func aFrameReservesMemoryAsItsBytesArrive() throws {
         let length = 100 << 20
-        var assembler = FrameAssembler(bytesMax: length)
+        var assembler = FrameAssembler(bytesMax: length, pool: WireBufferPool(bytesMax: 0))
         let header = withUnsafeBytes(of: Int32(length).bigEndian, Array.init)
         try assembler.feed(.init(bytes: header)) { _ in Issue.record("nothing has arrived") }
         #expect(assembler.reservedBytes <= 64 << 10)
