@@ -223,7 +223,7 @@ package final class Conductor: Sendable {
                         let now = conductor.gather { $0.report }.reduce(into: EpochReport()) { $0.merge($1) }
                         var record = conductor.published
                         record.offsets = now.offsets
-                        let missing = now.catchingUp.union(now.jobFailures.keys)
+                        let missing = now.catchingUp.union(now.jobFailures.keys).subtracting(now.apart.keys)
                         let parts = conductor.gather { circuit in
                             let jobs = circuit.storedJobs.subtracting(missing)
                             return (tables: circuit.seal(jobs, everything: everything), errors: circuit.keptErrors(jobs), plans: circuit.planNotes(jobs))
@@ -231,7 +231,7 @@ package final class Conductor: Sendable {
                         var errors: [ObjectID: [OperatorErrors.Kept]] = [:]
                         for part in parts { for (job, kept) in part.errors { errors[job, default: []].append(kept) } }
                         // The same on every worker.
-                        let notes = parts[0].plans + errors.compactMap { OperatorErrors.note($0.key, $0.value) }
+                        let notes = parts[0].plans + errors.compactMap { OperatorErrors.note($0.key, $0.value) } + now.apart.map { $0.value.note($0.key) }
                         continuation.resume(returning: Seal(record: record, tables: parts.flatMap(\.tables), notes: notes))
                     }, waits: false, refused: { _ in continuation.resume(returning: nil) }))
         }
