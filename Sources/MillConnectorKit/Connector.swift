@@ -42,6 +42,12 @@ package protocol SplitReader: AnyObject {
     func close()
 }
 
+extension SQLError {
+    /// Whether what a connector threw may pass by itself: the broker or disk is away, or has not yet got what was asked for. Anything else
+    /// stays: records that are gone or damaged, a topic that was made anew.
+    package var mayPass: Bool { ["08", "28", "53", "58"].contains(sqlState.code.prefix(2)) || sqlState == .undefinedObject }
+}
+
 /// Bytes to columns. Owned by one worker; one call per chunk.
 package protocol Decoder: AnyObject {
     /// Decodes all records of `chunk`: one row per accepted record in order, of the columns the decoder was made for, and

@@ -70,7 +70,11 @@ package actor Engine {
     var planChecksums: [ObjectID: UInt32] = [:]
     /// Ends a job's work in the middle of an epoch, by job.
     var abandonments: [ObjectID: JobAbandonment] = [:]
-    var restoration = Restoration()
+    var restoration: Restoration
+    /// What keeps running sources, and views that catch up, from getting on.
+    var troubles: [ObjectID: Trouble] = [:]
+    /// Sources and views that are paused, each with the number of its pause.
+    var paused: [ObjectID: UInt64] = [:]
     private var discovery: Task<Void, Never>?
     private var checkpoints: Task<Void, Never>?
     /// Sources that have not yet answered which splits they have.
@@ -92,6 +96,7 @@ package actor Engine {
         lastPosition = dmlLog?.durablePosition ?? .zero
         nextRowID = dmlLog?.nextRowID ?? 1
         self.environment = environment
+        restoration = Restoration(startedMicros: environment.clock.nowMicros)
         self.options = options
         self.assembly = assembly
         self.meta = meta
@@ -114,7 +119,7 @@ package actor Engine {
         }
     }
 
-    /// Begins looking for new splits of running sources.
+    /// Begins looking for new splits of running sources, and trying again those that failed.
     package func start() {
         guard discovery == nil else { return }
         let period = options.splitDiscoveryNanos
@@ -122,6 +127,7 @@ package actor Engine {
             while !Task.isCancelled {
                 try? await Task.sleep(nanoseconds: period)  // Cancellation ends the loop by its condition.
                 await self?.discoverSplits()
+                await self?.supervise()
             }
         }
         if let keeper { checkpoints = Task { [weak self] in await keeper.run { [weak self] in _ = await self?.checkpoint() } } }

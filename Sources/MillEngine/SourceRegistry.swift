@@ -36,6 +36,8 @@ final class SourceRegistry: Sendable {
         var splits: [SourceSplit: Int]
         /// Where a checkpoint has the jobs that read it.
         var resumed: [SourceSplit: SplitOffset]
+        /// Up to where it is read while it is paused.
+        var pausedAt: [SourceSplit: SplitOffset]?
         /// Held to hear of later splits at once.
         var subscription: (any Sendable)?
     }
@@ -44,15 +46,26 @@ final class SourceRegistry: Sendable {
 
     /// - Parameters:
     ///   - resumed: where a checkpoint has the jobs that read it; a split that is not in it begins at its origin.
+    ///   - pausedAt: up to where it is read, if it is paused.
     ///   - onSplitChange: called when the source may have got splits.
-    func add(_ definition: SourceDefinition, resumed: [SourceSplit: SplitOffset] = [:], onSplitChange: @escaping @Sendable () -> Void) {
+    func add(
+        _ definition: SourceDefinition, resumed: [SourceSplit: SplitOffset] = [:], pausedAt: [SourceSplit: SplitOffset]? = nil,
+        onSplitChange: @escaping @Sendable () -> Void
+    ) {
         let known = Set(definition.origin.keys).union(resumed.keys)
         let splits = Dictionary(uniqueKeysWithValues: known.sorted().enumerated().map { ($1, $0) })
-        let entry = Entry(definition: definition, splits: splits, resumed: resumed, subscription: definition.connector.onSplitChange(onSplitChange))
+        let entry = Entry(
+            definition: definition, splits: splits, resumed: resumed, pausedAt: pausedAt, subscription: definition.connector.onSplitChange(onSplitChange))
         entries.withLock { $0[definition.id] = entry }
     }
 
     func remove(_ id: ObjectID) { entries.withLock { $0[id] = nil } }
+
+    /// Pauses a source at these places, or lets it go on.
+    func pause(_ id: ObjectID, at ends: [SourceSplit: SplitOffset]?) { entries.withLock { $0[id]?.pausedAt = ends } }
+
+    /// Up to where a paused source is read; nil for one that goes on.
+    func pausedAt(_ id: ObjectID) -> [SourceSplit: SplitOffset]? { entries.withLock { $0[id]?.pausedAt } }
 
     /// Notes splits; returns those that are new.
     func add(_ splits: [SourceSplit], to id: ObjectID) -> [SourceSplit] {
@@ -85,6 +98,7 @@ final class SourceRegistry: Sendable {
     ) throws(SQLError) -> SourceInput {
         guard let entry = entries.withLock({ $0[id] }) else { throw SQLError(.undefinedObject, "source \(id) does not exist") }
         let input = SourceInput(definition: entry.definition, onData: onData, onRejects: onRejects)
+        if let ends = entry.pausedAt { input.pause(at: ends) }
         for split in splits(of: id, on: worker, workerCount: workerCount) { try input.add(split, at: entry.resumed[split]) }
         return input
     }

@@ -70,6 +70,7 @@ enum MetaRows {
         let dependencies = try rows("dependencies", database)
         let origins = try rows("origins", database, order: "split")
         let jobs = try rows("jobs", database, order: "object_id")
+        let pauses = try rows("pauses", database, order: "object_id")
         var objects: [StoredObject] = []
         for row in try Row.fetchAll(database, sql: "SELECT * FROM objects ORDER BY id") {
             let id: UInt32 = row["id"]
@@ -88,7 +89,8 @@ enum MetaRows {
                 do throws(SQLError) { object.query = try text.decoded(BoundQuery.self, of: object) } catch { failure = error }
             }
             let job = try jobs[id]?.first.map { try self.job($0, of: object) }
-            objects.append(StoredObject(object: object, origin: origin(origins[id] ?? []), job: job, failure: failure))
+            let pause = pauses[id]?.first.map { UInt64(bitPattern: $0["number"] as Int64) }
+            objects.append(StoredObject(object: object, origin: origin(origins[id] ?? []), job: job, pause: pause, failure: failure))
         }
         return StoredCatalog(
             schemas: try String.fetchAll(database, sql: "SELECT name FROM schemas ORDER BY name"),

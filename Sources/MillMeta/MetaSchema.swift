@@ -12,6 +12,7 @@ enum MetaSchema {
             try database.execute(sql: "PRAGMA application_id = \(MetaStore.applicationID)")
             try database.execute(sql: version1)
         }
+        migrator.registerMigration("2") { database in try database.execute(sql: version2) }
         return migrator
     }
 
@@ -47,6 +48,10 @@ enum MetaSchema {
             state TEXT NOT NULL CHECK (state IN ('creating', 'running')),
             plan TEXT NOT NULL, plan_version INTEGER NOT NULL, plan_crc32c INTEGER NOT NULL
         ) STRICT;
+        """
+
+    private static let version2 = """
+        CREATE TABLE pauses (object_id INTEGER PRIMARY KEY NOT NULL REFERENCES objects ON DELETE CASCADE, number INTEGER NOT NULL) STRICT;
         """
 
     /// Checks that the file is ours, whole and not newer than this program, and brings it up to date.

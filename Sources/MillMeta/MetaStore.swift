@@ -80,6 +80,16 @@ package final class MetaStore: Sendable {
         }
     }
 
+    /// Notes that an object is paused, or with nil that it goes on.
+    /// - Parameter number: tells this pause from others of the object.
+    package func setPause(_ number: UInt64?, of id: ObjectID) throws(SQLError) {
+        try write { database in
+            try database.execute(sql: "DELETE FROM pauses WHERE object_id = ?", arguments: [id.number])
+            guard let number else { return }
+            try database.execute(sql: "INSERT INTO pauses (object_id, number) VALUES (?, ?)", arguments: [id.number, Int64(bitPattern: number)])
+        }
+    }
+
     /// Puts another plan in the place of a job's; the job is in creation again.
     /// - Returns: the plan's checksum as it is stored.
     @discardableResult

@@ -19,6 +19,8 @@ package struct StoredObject: Sendable {
     package var origin: [SourceSplit: SplitOffset]
     /// nil for what does not run: sources, and views that are not materialized.
     package var job: StoredJob?
+    /// The number of its pause; nil for what is not paused.
+    package var pause: UInt64?
     /// Why the query of a view cannot be read.
     package var failure: SQLError?
 }

@@ -14,6 +14,7 @@ struct Serve: AsyncParsableCommand {
             discussion: "Clients that come to an address are told to connect to what it advertises, so that each can reach it: --kafka localhost:9092 "
                 + "--kafka 0.0.0.0:29092,advertised=kafka:29092 serves this machine and its containers."))
     var kafka = [KafkaListenAddress(argument: "localhost:9092")!]
+    @Option(help: "Health and metrics over HTTP: HOST:PORT or off.") var http = ListenAddress(argument: "localhost:8081")!
     @Option(help: "Threads that run views.") var workers = 1
     @Option(help: "Milliseconds from one checkpoint of state to the next.") var checkpointInterval = 1000
     @Option(help: "trace, debug, info, notice, warning or error.", transform: Self.level) var logLevel = Logger.Level.notice
@@ -29,7 +30,7 @@ struct Serve: AsyncParsableCommand {
         let logger = Self.logger(logLevel)
         let service = ServerService(
             options: Server.Options(
-                dataDirectory: dataDir, pg: pg, kafka: kafka, workerCount: workers, checkpointInterval: .milliseconds(checkpointInterval)),
+                dataDirectory: dataDir, pg: pg, kafka: kafka, http: http, workerCount: workers, checkpointInterval: .milliseconds(checkpointInterval)),
             logger: logger)
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
@@ -68,6 +69,7 @@ private struct ServerService: Service {
         do { server = try await Server.start(options, logger: logger) } catch { throw ServeFailure(text: "could not start: \(error)") }
         if let address = server.pgAddress { StandardError.write("millrace: pg on \(address)\n") }
         for address in server.kafkaAddresses { StandardError.write("millrace: kafka on \(address)\n") }
+        if let address = server.httpAddress { StandardError.write("millrace: http on \(address)\n") }
         StandardError.write("millrace: ready\n")
         if let failure = await untilEnded(server) { throw ServeFailure(text: "could not take up the state: \(failure)") }
     }

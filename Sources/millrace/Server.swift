@@ -3,6 +3,7 @@ import MillBase
 import MillColumnar
 import MillConnectors
 import MillEngine
+import MillHTTPServer
 import MillIO
 import MillKafkaServer
 import MillLog
@@ -17,6 +18,7 @@ final class Server: Sendable {
         var pg: ListenAddress
         /// Each with what it advertises; an address that is off listens nowhere.
         var kafka: [KafkaListenAddress]
+        var http = ListenAddress(argument: "off")!
         var workerCount: Int
         /// From one checkpoint of state to the next.
         var checkpointInterval = Duration.seconds(1)
@@ -29,9 +31,12 @@ final class Server: Sendable {
     private let directoryLock: DirectoryLock
     private let kafka: KafkaServer?
     private let pg: PgServer?
+    private let http: HTTPServer?
+    private let health: ServerHealth
     /// `host:port` of each listener that runs.
     let kafkaAddresses: [String]
     let pgAddress: String?
+    let httpAddress: String?
     /// Lets time pass in the log.
     private let ticks: Task<Void, Never>
     /// Takes up the state of an earlier process.
@@ -44,10 +49,19 @@ final class Server: Sendable {
         // Before anything is made: a taken address leaves nothing behind.
         try await ListenerProbe.check(options.pg, listener: "Postgres", option: "--pg")
         for kafka in options.kafka { try await ListenerProbe.check(kafka.address, listener: "Kafka", option: "--kafka") }
+        try await ListenerProbe.check(options.http, listener: "HTTP", option: "--http")
         try environment.files.createDirectory(options.dataDirectory)
         let directoryLock = try DirectoryLock(options.dataDirectory)
+        let health = ServerHealth(environment.clock)
+        var http: HTTPServer?
+        if !options.http.isOff {
+            let server = HTTPServer(HTTPServerOptions(host: options.http.host, port: options.http.port), reporter: health, logger: logger)
+            try await server.start()
+            http = server
+        }
         let meta = try MetaStore(path: options.dataDirectory + "/meta.db")
         let log = try Log(environment: environment, directory: options.dataDirectory + "/log")
+        health.set(log: log)
         for tail in log.truncatedTails {
             logger.warning("cut a torn tail off", metadata: ["path": "\(tail.path)", "kept_bytes": "\(tail.keptBytes)", "cut_bytes": "\(tail.cutBytes)"])
         }
@@ -65,6 +79,7 @@ final class Server: Sendable {
             let server = KafkaServer(log: log, options: kafkaOptions, logger: logger)
             bound = try await server.start()
             kafka = server
+            health.set(kafka: server)
             // The names by which statements know the listeners.
             addresses = zip(bound, kafkaOptions.listeners).flatMap { address, listener in
                 let loopbacks = ["localhost", "127.0.0.1", "[::1]", "::1"]
@@ -79,6 +94,7 @@ final class Server: Sendable {
             environment: environment, options: Engine.Options(workerCount: options.workerCount), assembly: assembly, meta: meta, keeper: keeper,
             dmlLog: dmlLog)
         try await engine.restoreDefinitions()
+        health.set(engine: engine)
         var pg: PgServer?
         var pgAddress: String?
         if !options.pg.isOff {
@@ -86,13 +102,18 @@ final class Server: Sendable {
                 PgServerOptions(host: options.pg.host, port: options.pg.port), backend: EngineBackend(engine: engine), logger: logger)
             try await server.start()
             pg = server
+            health.set(pg: server)
             pgAddress = server.port.map { "\(options.pg.host):\($0)" }
         }
         let clock = environment.clock
-        let recovery = Task { try await recover(engine, clock, logger) }
+        let recovery = Task {
+            try await recover(engine, clock, logger)
+            health.serves()
+        }
         return Server(
-            directoryLock: directoryLock, meta: meta, log: log, dmlLog: dmlLog, engine: engine, kafka: kafka, pg: pg,
-            kafkaAddresses: bound.map(\.description), pgAddress: pgAddress, ticks: ticks(log, clock, logger), recovery: recovery)
+            directoryLock: directoryLock, meta: meta, log: log, dmlLog: dmlLog, engine: engine, kafka: kafka, pg: pg, http: http,
+            health: health, kafkaAddresses: bound.map(\.description), pgAddress: pgAddress,
+            httpAddress: http?.port.map { "\(options.http.host):\($0)" }, ticks: ticks(log, clock, logger), recovery: recovery)
     }
 
     private static func recover(_ engine: Engine, _ clock: any Clock, _ logger: Logger) async throws(SQLError) {
@@ -121,7 +142,8 @@ final class Server: Sendable {
 
     private init(
         directoryLock: DirectoryLock, meta: MetaStore, log: Log, dmlLog: DMLLog, engine: Engine, kafka: KafkaServer?, pg: PgServer?,
-        kafkaAddresses: [String], pgAddress: String?, ticks: Task<Void, Never>, recovery: Task<Void, any Error>
+        http: HTTPServer?, health: ServerHealth, kafkaAddresses: [String], pgAddress: String?, httpAddress: String?, ticks: Task<Void, Never>,
+        recovery: Task<Void, any Error>
     ) {
         self.directoryLock = directoryLock
         self.meta = meta
@@ -130,8 +152,11 @@ final class Server: Sendable {
         self.engine = engine
         self.kafka = kafka
         self.pg = pg
+        self.http = http
+        self.health = health
         self.kafkaAddresses = kafkaAddresses
         self.pgAddress = pgAddress
+        self.httpAddress = httpAddress
         self.ticks = ticks
         self.recovery = recovery
     }
@@ -151,10 +176,12 @@ final class Server: Sendable {
 
     /// Clients first, then the engine, then the logs under both.
     func stop() async {
+        health.stops()
         await pg?.shutdown()
         await engine.stop()
         _ = await recovery.result  // What went wrong was told by `recovered`.
         await kafka?.stop()
+        await http?.stop()
         ticks.cancel()
         dmlLog.close()
         log.close()

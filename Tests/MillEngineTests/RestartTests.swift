@@ -302,7 +302,7 @@ import Testing
         try await withEngine(over: meta, changing, clock: clock) { (world) async throws in
             #expect(try await rows(world, "SELECT * FROM v_u") == [["2"]])
             let job = try #require(try await rows(world, "SHOW JOBS").first)
-            #expect(job[2] == "failed")
+            #expect(job[2] == "retrying")
             #expect(job[9]?.contains("source \"s\" does not run: there is no connector \"s\"") == true)
             #expect(
                 await error { () throws(SQLError) in try await world.run("SELECT * FROM v_s") }?.sqlState == .objectNotInPrerequisiteState)

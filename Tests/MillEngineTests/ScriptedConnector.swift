@@ -19,6 +19,8 @@ final class ScriptedConnector: SourceConnector {
         var status: String?
         /// Readers opened from now on fail when they get here.
         var failsAt: Int64?
+        /// How they fail; damaged records when nil.
+        var failure: SQLError?
         /// A poll that finds nothing.
         var onEmptyPoll: (@Sendable () -> Void)?
         /// Holds up the questions to the broker.
@@ -103,7 +105,9 @@ private final class ScriptedReader: SplitReader {
         // A few at a time, so that a reader can fail between two chunks.
         let end = min(Int64(all.count), failsAt ?? .max, position + Int64(min(maxRecords, 2)))
         guard end > position else {
-            if let failsAt, position >= failsAt { throw SQLError(.dataCorrupted, "the record at \(failsAt) cannot be read") }
+            if let failsAt, position >= failsAt {
+                throw connector.state.withLock { $0.failure } ?? SQLError(.dataCorrupted, "the record at \(failsAt) cannot be read")
+            }
             let onEmptyPoll = connector.state.withLock { state in
                 state.emptyPolls += 1
                 return state.onEmptyPoll

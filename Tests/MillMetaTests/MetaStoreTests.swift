@@ -201,7 +201,7 @@ import Testing
         }
         #expect(error?.sqlState == .objectNotInPrerequisiteState)
         #expect(
-            error?.message.hasSuffix("was written by a newer Millrace: it has schema version 7, and this program knows up to 1") == true)
+            error?.message.hasSuffix("was written by a newer Millrace: it has schema version 7, and this program knows up to 2") == true)
     }
 
     @Test func anotherProgramsDatabaseIsRefused() throws {

@@ -9,6 +9,8 @@ package struct JobPlan: Sendable {
     package var plan: StreamPlan
     /// nil for what is only in memory.
     package var storage: JobStorage?
+    /// Where it stands in its sources, if not where they do.
+    package var placement: JobPlacement?
     /// Set when the job is to be dropped: its operators then give nothing more, so an epoch that is in the middle of them ends.
     package let abandonment = JobAbandonment()
 

@@ -115,7 +115,7 @@ package final class WorkerCircuit: RenderInputs {
         do throws(SQLError) {
             for (id, node, columns) in sourcesOfNewJob {
                 if sources[id] == nil { sources[id] = try makeSource(id) }
-                try sources[id]?.add(node, columns: columns, isRestored: job.isRestored)
+                try sources[id]?.add(node, columns: columns, isRestored: job.isRestored, placement: job.placement)
             }
         } catch {
             try? removeFromSources(job.id)  // The first error is the one to report.
@@ -156,9 +156,27 @@ package final class WorkerCircuit: RenderInputs {
 
     /// Splits found after the source was created; those that are this worker's.
     package func add(_ splits: [SourceSplit], to source: ObjectID) {
-        for split in splits {
-            // One that cannot be opened stops its source, aloud.
-            do throws(SQLError) { try sources[source]?.add(split) } catch { sources[source]?.fail(error) }
+        for split in splits { sources[source]?.addFound(split) }
+    }
+
+    /// Reads no further than where each split stands; gives these places.
+    package func pause(source: ObjectID) -> [SourceSplit: SplitOffset] {
+        sources[source]?.pause()
+        return sources[source]?.offsets ?? [:]
+    }
+
+    package func resume(source: ObjectID) { sources[source]?.resume() }
+
+    /// - Parameter number: tells this pause from others.
+    package func pause(job: ObjectID, number: UInt64) { for source in sources.values { source.pause(job: job, number: number) } }
+
+    package func resume(job: ObjectID) { for source in sources.values { source.resume(job: job) } }
+
+    /// The next epoch tries again what failed: readers that these sources' jobs share, and those of these jobs alone.
+    package func retry(_ ids: Set<ObjectID>) {
+        for (id, source) in sources {
+            if ids.contains(id) { source.retry() }
+            for job in ids where jobs[job] != nil { source.retry(job: job) }
         }
     }
 
@@ -252,6 +270,9 @@ package final class WorkerCircuit: RenderInputs {
             report.jobFailures.merge(source.jobFailures) { first, _ in first }
             if !source.isFinished { report.unfinishedSources.insert(id) }
             report.catchingUp.formUnion(source.catchingUp)
+            for (job, place) in source.apart {
+                report.apart[job, default: JobPlacement()].merge(JobPlacement(offsets: [id: place.offsets], pause: place.pause))
+            }
         }
         for (id, job) in jobs {
             if job.relationScans.contains(where: { !$0.isCaughtUp }) {
@@ -305,6 +326,9 @@ package final class WorkerCircuit: RenderInputs {
         }
     }
 
+    /// Per source: what was read of it.
+    package var sourceStatistics: [ObjectID: SourceStatistics] { sources.mapValues(\.statistics) }
+
     /// Per job: bytes of state and the rows that its root has given out.
     package var jobStatistics: [ObjectID: JobStatistics] {
         jobs.mapValues { job in
@@ -327,6 +351,8 @@ package struct EpochReport: Sendable {
     package var unfinishedSources: Set<ObjectID> = []
     /// Jobs that have not yet taken over everything that was there before them.
     package var catchingUp: Set<ObjectID> = []
+    /// Where jobs stand that were paused and have not joined their sources again.
+    package var apart: [ObjectID: JobPlacement] = [:]
 
     package init() {}
 
@@ -338,6 +364,11 @@ package struct EpochReport: Sendable {
         jobFailures.merge(other.jobFailures) { first, _ in first }
         unfinishedSources.formUnion(other.unfinishedSources)
         catchingUp.formUnion(other.catchingUp)
+        apart.merge(other.apart) { first, second in
+            var both = first
+            both.merge(second)
+            return both
+        }
     }
 }
 

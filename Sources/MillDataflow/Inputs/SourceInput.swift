@@ -9,70 +9,40 @@ package import MillConnectorKit
 /// end of the epoch in which that reader stands where the shared one stands, it joins. Both are read by this worker in one epoch,
 /// so no record is skipped or seen twice.
 ///
-/// A shared reader that fails stops its split for every job. A reader of one job that fails stops that job and no other: it gets
-/// nothing more of the source.
+/// A paused job leaves the shared readers and keeps its own place in each split; resumed it catches up from there. A paused source is
+/// read up to given offsets and no further, by nobody.
+///
+/// A shared reader that fails stops its split for every job. A reader of one job that fails stops its split for that job and no other.
+/// Either goes on from the same record after `retry`.
 package final class SourceInput {
     package let definition: SourceDefinition
     private var splits: [SplitInput] = []
     /// The split that is read first next time: when peers are behind it gives more than the others do.
     private var first = 0
-    private var consumers: [Consumer] = []
+    private var consumers: [SourceConsumer] = []
     private var columns: [Int] = []
     private var decoder: (any Decoder)?
     private let onData: @Sendable () -> Void
     private let onRejects: RejectHandler
-    /// Why a split is no longer read; the jobs on it show it.
-    package private(set) var failure: SQLError?
-    /// Why a job could not catch up, by job.
-    package private(set) var jobFailures: [ObjectID: SQLError] = [:]
+    /// What the shared readers have given.
+    package private(set) var statistics = SourceStatistics()
+    /// Where reading ends while the source is paused; nil while it goes on.
+    private var pausedAt: [SourceSplit: SplitOffset]?
 
     /// Receives what some reader of a source rejected.
     package typealias RejectHandler = @Sendable (ObjectID, SplitRejects) -> Void
 
-    /// A job's scan node and which columns it takes.
-    private final class Consumer {
-        let node: CircuitNode
-        let columns: [Int]
-        /// For each of its columns, the place in the shared decoder's output.
-        var places: [Int] = []
-        var catchingUp = 0
-
-        init(node: CircuitNode, columns: [Int]) {
-            self.node = node
-            self.columns = columns
-        }
-
-        func accept(_ batch: DeltaBatch) { node.accept(batch.with(columns: places.map { batch.columns[$0] }), input: 0) }
-    }
-
     private final class SplitInput {
-        let split: SourceSplit
-        let reader: any SplitReader
-        var offset: SplitOffset
-        var joined: [Consumer] = []
+        let shared: SplitPosition
+        var joined: [SourceConsumer] = []
         var catchUps: [CatchUp] = []
-        var failed = false
 
-        init(split: SourceSplit, reader: any SplitReader, offset: SplitOffset) {
-            self.split = split
-            self.reader = reader
-            self.offset = offset
-        }
-    }
+        init(_ shared: SplitPosition) { self.shared = shared }
 
-    /// One job reading one split from the origin.
-    private final class CatchUp {
-        let consumer: Consumer
-        let reader: any SplitReader
-        let decoder: any Decoder
-        var offset: SplitOffset
-
-        init(consumer: Consumer, reader: any SplitReader, decoder: any Decoder, offset: SplitOffset) {
-            self.consumer = consumer
-            self.reader = reader
-            self.decoder = decoder
-            self.offset = offset
-        }
+        var split: SourceSplit { shared.split }
+        var offset: SplitOffset { shared.offset }
+        /// Jobs that are further than the shared reader, after a restart: it must not run past them.
+        var nextAhead: SplitOffset? { catchUps.lazy.filter { !$0.consumer.isPaused && $0.offset > self.offset }.map(\.offset).min() }
     }
 
     package init(definition: SourceDefinition, onData: @escaping @Sendable () -> Void, onRejects: @escaping RejectHandler) {
@@ -83,58 +53,78 @@ package final class SourceInput {
 
     package var hasConsumers: Bool { !consumers.isEmpty }
 
+    private func position(_ split: SourceSplit, at offset: SplitOffset) -> SplitPosition {
+        SplitPosition(split, at: offset) { [definition, onData] (offset) throws(SQLError) in
+            try definition.connector.openReader(split, at: offset, onData: onData)
+        }
+    }
+
     /// Starts reading a split; jobs that are already here have it from there on.
     /// - Parameter resumed: where a checkpoint has all restored jobs; nil at the split's origin.
     package func add(_ split: SourceSplit, at resumed: SplitOffset? = nil) throws(SQLError) {
         guard !splits.contains(where: { $0.split == split }) else { return }
-        let offset = resumed ?? definition.origin[split] ?? SplitOffset(0)
-        let reader = try definition.connector.openReader(split, at: offset, onData: onData)
-        let input = SplitInput(split: split, reader: reader, offset: offset)
-        input.joined = consumers.filter { jobFailures[$0.node.job] == nil }
+        let shared = position(split, at: resumed ?? definition.origin[split] ?? SplitOffset(0))
+        if pausedAt == nil { try shared.start() }
+        take(shared)
+    }
+
+    /// The same for a split that was found while jobs run: one that cannot be opened stops the source, aloud.
+    package func addFound(_ split: SourceSplit) {
+        do throws(SQLError) { try add(split) } catch {
+            let shared = position(split, at: definition.origin[split] ?? SplitOffset(0))
+            shared.fail(error)
+            take(shared)
+        }
+    }
+
+    private func take(_ shared: SplitPosition) {
+        let input = SplitInput(shared)
+        for consumer in consumers {
+            if consumer.isPaused { leave(input, consumer) } else { input.joined.append(consumer) }
+        }
         splits.append(input)
     }
 
+    // MARK: Jobs
+
     /// A job's scan node joins: at once while nothing has been read, else by catching up.
-    /// - Parameter isRestored: the job's state has everything before the offsets at which the splits began.
-    package func add(_ node: CircuitNode, columns wanted: [Int], isRestored: Bool = false) throws(SQLError) {
-        let consumer = Consumer(node: node, columns: wanted)
+    /// - Parameters:
+    ///   - isRestored: the job's state has everything before `placement`'s offsets, without them before those at which the splits began.
+    ///   - placement: of a job that does not stand where the shared readers do.
+    package func add(_ node: CircuitNode, columns wanted: [Int], isRestored: Bool = false, placement: JobPlacement? = nil) throws(SQLError) {
+        let consumer = SourceConsumer(node: node, columns: wanted)
+        consumer.pausedAt = placement?.ends?[definition.id] ?? placement?.ends.map { _ in [:] }
+        consumer.pause = placement?.pause
         for split in splits {
             let origin = definition.origin[split.split] ?? SplitOffset(0)
-            if isRestored || split.offset <= origin && !split.reader.isFinished {
+            let start = isRestored ? placement?.offsets[definition.id]?[split.split] ?? split.offset : origin
+            if !consumer.isPaused, start == split.offset, isRestored || !split.shared.isFinished {
                 split.joined.append(consumer)
             } else {
-                let reader = try definition.connector.openReader(split.split, at: origin, onData: onData)
-                split.catchUps.append(
-                    CatchUp(consumer: consumer, reader: reader, decoder: try definition.makeDecoder(wanted), offset: origin))
-                consumer.catchingUp += 1
+                let catchUp = CatchUp(consumer, position(split.split, at: start), definition.makeDecoder)
+                if !catchUp.isAtRest(split.offset) { try catchUp.position.start() }
+                split.catchUps.append(catchUp)
             }
         }
+        consumer.isApart = placement != nil && (consumer.isPaused || isBehind(consumer))
         consumers.append(consumer)
         try renewDecoder()
     }
 
     package func remove(job: ObjectID) throws(SQLError) {
         consumers.removeAll { $0.node.job == job }
-        jobFailures[job] = nil
-        stopReading(for: job)
+        for split in splits {
+            split.joined.removeAll { $0.node.job == job }
+            for catchUp in split.catchUps where catchUp.consumer.node.job == job { catchUp.position.close() }
+            split.catchUps.removeAll { $0.consumer.node.job == job }
+        }
         try renewDecoder()
     }
 
-    private func stopReading(for job: ObjectID) {
-        for split in splits {
-            split.joined.removeAll { $0.node.job == job }
-            for catchUp in split.catchUps where catchUp.consumer.node.job == job { catchUp.reader.close() }
-            split.catchUps.removeAll { $0.consumer.node.job == job }
-        }
-    }
-
-    /// A split could not be opened.
-    package func fail(_ error: SQLError) { failure = error }
-
     package func close() {
         for split in splits {
-            split.reader.close()
-            for catchUp in split.catchUps { catchUp.reader.close() }
+            split.shared.close()
+            for catchUp in split.catchUps { catchUp.position.close() }
         }
         splits = []
     }
@@ -146,8 +136,70 @@ package final class SourceInput {
         for consumer in consumers { consumer.places = consumer.columns.map { columns.firstIndex(of: $0)! } }
     }
 
-    /// Jobs of which a node still reads with a reader of its own, or could not to its end.
-    package var catchingUp: [ObjectID] { consumers.filter { $0.catchingUp > 0 }.map(\.node.job) }
+    // MARK: Pausing, between epochs
+
+    /// Reads no further than `ends`; without them than where it stands.
+    package func pause(at ends: [SourceSplit: SplitOffset]? = nil) {
+        pausedAt = ends ?? offsets
+        for split in splits where split.offset >= end(of: split) ?? split.offset { split.shared.close() }
+    }
+
+    package func resume() { pausedAt = nil }
+
+    /// The job gets nothing more, and keeps its place.
+    /// - Parameter number: tells this pause from others.
+    package func pause(job: ObjectID, number: UInt64) {
+        for consumer in consumers where consumer.node.job == job {
+            consumer.pause = number
+            consumer.pausedAt = [:]
+            consumer.isApart = true
+            for split in splits {
+                if split.joined.contains(where: { $0 === consumer }) { leave(split, consumer) }
+                for catchUp in split.catchUps where catchUp.consumer === consumer { catchUp.position.close() }
+            }
+        }
+    }
+
+    private func leave(_ split: SplitInput, _ consumer: SourceConsumer) {
+        split.joined.removeAll { $0 === consumer }
+        split.catchUps.append(CatchUp(consumer, position(split.split, at: split.offset), definition.makeDecoder))
+        if split.joined.isEmpty { split.shared.close() }
+    }
+
+    /// The job catches up from its place.
+    package func resume(job: ObjectID) {
+        for consumer in consumers where consumer.node.job == job {
+            consumer.pausedAt = nil
+            consumer.pause = nil
+        }
+    }
+
+    // MARK: Failures
+
+    /// Why a split is no longer read; the jobs on it show it.
+    package var failure: SQLError? { splits.lazy.compactMap(\.shared.failure).first }
+
+    /// Why a job cannot catch up, by job.
+    package var jobFailures: [ObjectID: SQLError] {
+        var failures: [ObjectID: SQLError] = [:]
+        for split in splits {
+            for catchUp in split.catchUps { if let failure = catchUp.position.failure { failures[catchUp.consumer.node.job] = failure } }
+        }
+        return failures
+    }
+
+    /// The next epoch tries again what failed for a reason that may have passed, from the record where it stopped.
+    /// - Parameter job: a job's own readers; nil for the shared ones.
+    package func retry(job: ObjectID? = nil) {
+        for split in splits {
+            if job == nil, split.shared.failure?.mayPass == true { split.shared.retry() }
+            for catchUp in split.catchUps where catchUp.consumer.node.job == job && catchUp.position.failure?.mayPass == true {
+                catchUp.position.retry()
+            }
+        }
+    }
+
+    // MARK: Epochs
 
     /// Reads up to the budget and passes the rows on; `serveInbox` is called after every chunk and says whether to go on: if not, every
     /// split that is left gives one chunk more, so that none starves. Returns whether more may be waiting.
@@ -160,29 +212,38 @@ package final class SourceInput {
             var share = budget.part(of: waiting)
             let before = share
             waiting -= 1
-            do throws(SQLError) {
-                if !split.failed, try pollShared(split, &share, serveInbox) { more = true }
-            } catch {
-                split.failed = true
-                failure = error
-            }
+            if split.shared.failure == nil, pollShared(split, &share, serveInbox) { more = true }
             if pollCatchUps(split, share, serveInbox) { more = true }
             budget.spend(before, left: share)
         }
         return more
     }
 
-    private func pollShared(_ split: SplitInput, _ budget: inout EpochBudget, _ serveInbox: () -> Bool) throws(SQLError) -> Bool {
-        guard let decoder, !split.joined.isEmpty else { return false }
-        while budget.hasRoom {
-            guard let chunk = try split.reader.poll(maxRecords: budget.records, maxBytes: budget.bytes) else { return false }
+    /// Where the shared reader of a split ends at present.
+    private func end(of split: SplitInput) -> SplitOffset? {
+        let pause = pausedAt.map { $0[split.split] ?? split.offset }
+        guard let ahead = split.nextAhead else { return pause }
+        return min(ahead, pause ?? ahead)
+    }
+
+    private func pollShared(_ split: SplitInput, _ budget: inout EpochBudget, _ serveInbox: () -> Bool) -> Bool {
+        guard let decoder else { return false }
+        guard !split.joined.isEmpty else {
+            // Nobody needs what lies between.
+            if let ahead = split.nextAhead { split.shared.move(to: ahead) }
+            return false
+        }
+        let end = end(of: split)
+        while budget.hasRoom, end.map({ split.offset < $0 }) ?? true {
+            // What is wrong is kept at the position.
+            guard let chunk = try? split.shared.poll(before: end, maxRecords: budget.records, maxBytes: budget.bytes) else { return false }
             budget.spend(records: chunk.count, bytes: chunk.byteCount)
+            statistics.add(chunk)
             let batches = decode(chunk, of: split, by: decoder)
-            split.offset = chunk.nextOffset
             for batch in batches { for consumer in split.joined { consumer.accept(batch) } }
             guard serveInbox() else { return true }
         }
-        return true
+        return end.map { split.offset < $0 } ?? true
     }
 
     /// The rows of a chunk; hands on what was rejected.
@@ -197,52 +258,71 @@ package final class SourceInput {
         guard !split.catchUps.isEmpty else { return false }
         var more = false
         var left: [CatchUp] = []
-        var failed: [ObjectID] = []
         for catchUp in split.catchUps {
-            do throws(SQLError) {
-                if try poll(catchUp, of: split, budget, serveInbox) { more = true }
-            } catch {
-                jobFailures[catchUp.consumer.node.job] = error
-                failed.append(catchUp.consumer.node.job)
-            }
-            guard catchUp.offset >= split.offset else {
+            // What is wrong is kept at the position.
+            if catchUp.position.failure == nil, (try? poll(catchUp, of: split, budget, serveInbox)) == true { more = true }
+            guard !catchUp.consumer.isPaused, catchUp.offset == split.offset else {
                 left.append(catchUp)
                 continue
             }
-            catchUp.reader.close()
-            catchUp.consumer.catchingUp -= 1
+            catchUp.position.close()
             split.joined.append(catchUp.consumer)
             more = true
         }
         split.catchUps = left
-        for job in failed { stopReading(for: job) }
+        for consumer in consumers where consumer.isApart && !consumer.isPaused && !isBehind(consumer) { consumer.isApart = false }
         return more
     }
+
+    private func isBehind(_ consumer: SourceConsumer) -> Bool { splits.contains { $0.catchUps.contains { $0.consumer === consumer } } }
 
     /// Returns whether its share of the epoch ended before its records did.
     private func poll(_ catchUp: CatchUp, of split: SplitInput, _ budget: EpochBudget, _ serveInbox: () -> Bool) throws(SQLError) -> Bool {
         // A bounded share of its own: catching up must not starve while the shared reader takes the whole budget.
         var share = EpochBudget(records: max(budget.records, Limits.batchRowsMax * 4), bytes: max(budget.bytes, 4 << 20))
-        while catchUp.offset < split.offset {
+        let end = catchUp.end(split.offset)
+        while catchUp.offset < end {
             guard share.hasRoom else { return true }
-            guard let chunk = try catchUp.reader.poll(maxRecords: share.records, maxBytes: share.bytes) else { return false }
+            let decoder = try catchUp.decoder()
+            guard let chunk = try catchUp.position.poll(before: end, maxRecords: share.records, maxBytes: share.bytes) else { return false }
             share.spend(records: chunk.count, bytes: chunk.byteCount)
-            let due = chunk.nextOffset > split.offset ? chunk.prefix(before: split.offset) : chunk
-            for batch in decode(due, of: split, by: catchUp.decoder) { catchUp.consumer.node.accept(batch, input: 0) }
-            catchUp.offset = due.nextOffset
+            for batch in decode(chunk, of: split, by: decoder) { catchUp.consumer.node.accept(batch, input: 0) }
             guard serveInbox() else { return true }
         }
         return false
     }
 
+    // MARK: What it has done
+
+    /// Jobs of which a node still reads with a reader of its own, or could not to its end.
+    package var catchingUp: Set<ObjectID> {
+        var jobs: Set<ObjectID> = []
+        for split in splits { for catchUp in split.catchUps where !catchUp.isAtRest(split.offset) { jobs.insert(catchUp.consumer.node.job) } }
+        return jobs
+    }
+
+    /// Where jobs stand whose state is not that of the shared offsets, and is to be kept.
+    package var apart: [ObjectID: (offsets: [SourceSplit: SplitOffset], pause: UInt64?)] {
+        var found: [ObjectID: (offsets: [SourceSplit: SplitOffset], pause: UInt64?)] = [:]
+        for consumer in consumers where consumer.isApart {
+            let offsets = splits.map { split in (split.split, split.catchUps.first { $0.consumer === consumer }?.offset ?? split.offset) }
+            found[consumer.node.job] = (Dictionary(uniqueKeysWithValues: offsets), consumer.pause)
+        }
+        return found
+    }
+
     package var offsets: [SourceSplit: SplitOffset] { Dictionary(uniqueKeysWithValues: splits.map { ($0.split, $0.offset) }) }
 
     package var highWatermarks: [SourceSplit: SplitOffset] {
-        Dictionary(uniqueKeysWithValues: splits.compactMap { split in split.reader.highWatermark.map { (split.split, $0) } })
+        Dictionary(uniqueKeysWithValues: splits.compactMap { split in split.shared.highWatermark.map { (split.split, $0) } })
     }
 
     /// Every split is bounded and has given its last record to every job.
     package var isFinished: Bool {
-        definition.connector.isBounded && splits.allSatisfy { ($0.reader.isFinished || $0.failed) && $0.catchUps.isEmpty }
+        definition.connector.isBounded
+            && splits.allSatisfy { split in
+                (split.shared.isFinished || split.shared.failure != nil)
+                    && split.catchUps.allSatisfy { $0.position.failure != nil || $0.consumer.isPaused }
+            }
     }
 }

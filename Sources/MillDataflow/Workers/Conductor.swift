@@ -57,12 +57,19 @@ package final class Conductor: Sendable {
         }
     }
 
+    /// What becomes of an order while an epoch that has run cannot be published: the state is ahead of what may be seen.
+    package enum WhileHeld: Sendable {
+        case waits
+        case isRefused
+        /// It does not look at rows.
+        case runs
+    }
+
     private enum Order: Sendable {
         case wake
         case epochDone(EpochReport)
-        /// Runs on the conductor's thread between epochs; `refused` is called in its place once the conductor has stopped. While an epoch
-        /// that has run cannot be published it waits, or is refused: the state is ahead of what may be seen.
-        case between(@Sendable (Conductor) -> Void, waits: Bool = true, refused: @Sendable (EpochRecord) -> Void)
+        /// Runs on the conductor's thread between epochs; `refused` is called in its place once the conductor has stopped.
+        case between(@Sendable (Conductor) -> Void, whileHeld: WhileHeld = .waits, refused: @Sendable (EpochRecord) -> Void)
         case await(Waiter)
         case stop
     }
@@ -133,11 +140,13 @@ package final class Conductor: Sendable {
 
     /// Runs `body` on every worker's thread between two epochs, and gives the results by worker with the epoch they belong to.
     /// After `stop` there are no results.
-    package func onWorkers<T: Sendable>(_ body: @escaping @Sendable (WorkerCircuit) -> T) async -> (record: EpochRecord, results: [T]) {
+    package func onWorkers<T: Sendable>(
+        whileHeld: WhileHeld = .waits, _ body: @escaping @Sendable (WorkerCircuit) -> T
+    ) async -> (record: EpochRecord, results: [T]) {
         await withCheckedContinuation { continuation in
             order(
                 .between(
-                    { conductor in continuation.resume(returning: (conductor.published, conductor.gather(body))) },
+                    { conductor in continuation.resume(returning: (conductor.published, conductor.gather(body))) }, whileHeld: whileHeld,
                     refused: { continuation.resume(returning: ($0, [])) }))
         }
     }
@@ -223,7 +232,7 @@ package final class Conductor: Sendable {
                         let now = conductor.gather { $0.report }.reduce(into: EpochReport()) { $0.merge($1) }
                         var record = conductor.published
                         record.offsets = now.offsets
-                        let missing = now.catchingUp.union(now.jobFailures.keys)
+                        let missing = now.catchingUp.union(now.jobFailures.keys).subtracting(now.apart.keys)
                         let parts = conductor.gather { circuit in
                             let jobs = circuit.storedJobs.subtracting(missing)
                             return (tables: circuit.seal(jobs, everything: everything), errors: circuit.keptErrors(jobs), plans: circuit.planNotes(jobs))
@@ -231,9 +240,9 @@ package final class Conductor: Sendable {
                         var errors: [ObjectID: [OperatorErrors.Kept]] = [:]
                         for part in parts { for (job, kept) in part.errors { errors[job, default: []].append(kept) } }
                         // The same on every worker.
-                        let notes = parts[0].plans + errors.compactMap { OperatorErrors.note($0.key, $0.value) }
+                        let notes = parts[0].plans + errors.compactMap { OperatorErrors.note($0.key, $0.value) } + now.apart.map { $0.value.note($0.key) }
                         continuation.resume(returning: Seal(record: record, tables: parts.flatMap(\.tables), notes: notes))
-                    }, waits: false, refused: { _ in continuation.resume(returning: nil) }))
+                    }, whileHeld: .isRefused, refused: { _ in continuation.resume(returning: nil) }))
         }
     }
 
@@ -286,8 +295,12 @@ package final class Conductor: Sendable {
                 for (index, order) in orders.enumerated() {
                     switch order {
                     case .wake: hasMore = true
-                    case .between(let work, let waits, let refused):
-                        if unpublished.withLock({ $0 == nil }) { work(self) } else if waits { deferred.append(order) } else { refused(published) }
+                    case .between(let work, let whileHeld, let refused):
+                        switch unpublished.withLock({ $0 == nil }) ? .runs : whileHeld {
+                        case .runs: work(self)
+                        case .waits: deferred.append(order)
+                        case .isRefused: refused(published)
+                        }
                     case .await(let waiter): settle(waiter, &waiters)
                     case .epochDone: preconditionFailure("no worker ends an epoch that is not open")
                     case .stop:

@@ -67,7 +67,7 @@ extension Engine {
     /// From here on jobs can read a source.
     func register(_ object: CatalogObject, _ made: AssembledSource, origin: [SourceSplit: SplitOffset]) {
         let source = SourceDefinition(id: object.id, name: object.name, connector: made.connector, makeDecoder: made.makeDecoder, origin: origin)
-        sources.add(source, resumed: resumedOffsets(of: object.id)) { [weak self] in
+        sources.add(source, resumed: resumedOffsets(of: object.id), pausedAt: paused[object.id].map { _ in lastPublishedOffsets(of: object.id) }) { [weak self] in
             Task { await self?.splitsMayHaveChanged(source) }
         }
     }
@@ -184,6 +184,7 @@ extension Engine {
             catalog = changed
             return
         }
+        try await requireRunning(draft.inputs)
         var changed = catalog
         let object = try changed.create(draft.object)
         let checksum = try await storing { (meta) throws(SQLError) in try meta.create(object, job: (plan, .creating)) }
@@ -193,13 +194,12 @@ extension Engine {
         plans[object.id] = plan
         let job = newJob(object, plan)
         abandonments[object.id] = job.abandonment
-        let ends = await sourceEnds(of: plan)
         let before: Epoch
         do throws(SQLError) { before = try await conductor.attach(job) } catch {
             await takeBack(object)
             throw error
         }
-        // Taking over what is there may take long: other definitions go on meanwhile.
+        // Taking over what is there may take long, and so may a broker that is away: other definitions go on meanwhile.
         definitions.unlock()
         isLocked = false
         let id = object.id
@@ -209,6 +209,13 @@ extension Engine {
         cancellation.onCancel { _ in
             job.abandonment.abandon()
             conductor.wake()
+        }
+        let ends = await sourceEnds(of: plan, &notices)
+        if plan.inputs.contains(where: { $0.kind == .source && ends[$0.id] == nil }), cancellation.settle() == nil {
+            // Nobody knows for how long the broker is away.
+            restoration.recovering[id] = Recovery()
+            Task { await recover(job, after: before, isResumed: false) }
+            return
         }
         // Readable from the epoch on that has all that was there at CREATE: readers never go back behind a SELECT on the source.
         let record = await conductor.wait { record in
@@ -237,12 +244,19 @@ extension Engine {
         await takeBack(object)
     }
 
-    /// The ends of the sources that a plan reads, as their connectors know them now; a source that cannot say is left out.
-    private func sourceEnds(of plan: StreamPlan) async -> [ObjectID: [SourceSplit: SplitOffset]] {
+    /// The ends of the sources that a plan reads, as their connectors know them now; a source that cannot say is left out, with a warning.
+    private func sourceEnds(of plan: StreamPlan, _ notices: inout [SQLError]) async -> [ObjectID: [SourceSplit: SplitOffset]] {
         var ends: [ObjectID: [SourceSplit: SplitOffset]] = [:]
         for case .source(let relation, _) in plan.nodes.map(\.operation) {
             guard let connector = sources.definition(relation.id)?.connector else { continue }
-            ends[relation.id] = (try? await offActor { () throws(SQLError) in try connector.highWatermarks(connector.currentSplits()) }) ?? [:]
+            do throws(SQLError) {
+                ends[relation.id] = try await offActor { () throws(SQLError) in try connector.highWatermarks(connector.currentSplits()) }
+            } catch {
+                notices.append(
+                    SQLError(
+                        SQLState("01000"), "source \"\(relation.name)\" does not answer: \(error.message)",
+                        hint: "The view takes over its records when it does, and can be read then; SHOW JOBS tells."))
+            }
         }
         return ends
     }

@@ -28,6 +28,7 @@ extension Engine {
             planChecksums[object.id] = nil
             creating.remove(object.id)
             restoration.forget(object.id)
+            paused[object.id] = nil
             if object.kind == .source {
                 sources.remove(object.id)
                 rejects.remove(object.id)

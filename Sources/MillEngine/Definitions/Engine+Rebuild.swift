@@ -22,6 +22,7 @@ extension Engine {
         do throws(SQLError) {
             object = try catalog.require(.materializedView, schema: statement.name.schemaName, name: statement.name.last.name)
         } catch { throw error.located(at: statement.name.span.source) }
+        try await requireRunning([object.id])
         let plan = try planAnew(object, session)
         let checksum = try await storing { (meta) throws(SQLError) in try meta.replacePlan(of: object.id, by: plan) }
         plans[object.id] = plan

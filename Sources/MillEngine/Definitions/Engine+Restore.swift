@@ -104,8 +104,10 @@ extension Engine {
         return found
     }
 
-    private func resumedJob(_ object: CatalogObject, _ plan: StreamPlan) -> JobPlan {
-        JobPlan(id: object.id, name: object.name, plan: plan, storage: storage(of: object.id, recovered: keeper?.recovered))
+    private func resumedJob(_ object: CatalogObject, _ plan: StreamPlan) throws(SQLError) -> JobPlan {
+        var job = JobPlan(id: object.id, name: object.name, plan: plan, storage: storage(of: object.id, recovered: keeper?.recovered))
+        job.placement = try placement(of: object.id)
+        return job
     }
 
     /// Gives tables the rows that they had under another number of workers, in one epoch.
@@ -125,6 +127,7 @@ extension Engine {
         let id = stored.object.id
         catalog.restore(stored.object)
         if let failure = stored.failure { restoration.reasons[id] = failure }
+        paused[id] = stored.pause
         if stored.object.kind == .source { restoration.sources[id] = stored.origin }
         guard let job = stored.job else { return }
         if stored.object.kind == .materializedView {
@@ -171,7 +174,14 @@ extension Engine {
                 let text = "\(input.kind.rawValue) \"\(input.name)\" does not run: \(reason.message)"
                 hold(id, SQLError(.objectNotInPrerequisiteState, text, hint: reason.hint))
             } else {
-                jobs.append(restoration.resumable.contains(id) ? resumedJob(object, plan) : newJob(object, plan))
+                do throws(SQLError) {
+                    var job = newJob(object, plan)
+                    if restoration.resumable.contains(id) { job = try resumedJob(object, plan) } else if paused[id] != nil { job.placement = try placement(of: id) }
+                    jobs.append(job)
+                } catch {
+                    restoration.jobs.remove(id)
+                    hold(id, error)
+                }
             }
         }
         await attachRestored(jobs)
@@ -203,22 +213,26 @@ extension Engine {
 
     private func retryLater() {
         guard restoration.isPending, restoration.retry == nil else { return }
-        let clock = environment.clock
-        restoration.retry = Task { [weak self] in
-            var delay = Restoration.firstRetry
+        let (clock, random) = (environment.clock, environment.random)
+        var backoff = Backoff(first: Trouble.firstRetry, last: Trouble.lastRetry)
+        let first = backoff.next(random)
+        restoration.retryMicros = clock.nowMicros + first.microseconds
+        restoration.retry = Task { [weak self, backoff] in
+            var (backoff, delay) = (backoff, first)
             repeat {
                 // Only cancellation throws.
                 guard (try? await clock.sleep(for: delay)) != nil else { return }
-                delay = min(delay * 2, Restoration.lastRetry)
-            } while await self?.retry() ?? false
+                delay = backoff.next(random)
+            } while await self?.retry(next: delay) ?? false
         }
     }
 
-    /// - Returns: whether something is still pending.
-    private func retry() async -> Bool {
+    /// - Returns: whether something is still pending, and is to be tried again after `next`.
+    private func retry(next: Duration) async -> Bool {
         await definitions.lock()
         defer { definitions.unlock() }
         if !Task.isCancelled { await restoreRound() }
+        restoration.retryMicros = restoration.isPending ? environment.clock.nowMicros + next.microseconds : nil
         if !restoration.isPending { restoration.retry = nil }
         return restoration.isPending
     }
@@ -228,10 +242,14 @@ extension Engine {
     /// Makes a view readable once it has what its sources held when it was attached: readers do not see it fill up.
     ///
     /// - Parameter isResumed: it goes on from a checkpoint, and is there again where the last published epoch had it.
-    private func recover(_ job: JobPlan, after before: Epoch, isResumed: Bool) async {
-        var ends = keeper?.lastPublished.offsets.filter { sourcesFeeding(job.id).contains($0.key) } ?? [:]
-        for source in sourcesFeeding(job.id) where !isResumed {
-            guard let known = await restoredEnds(of: source) else { return }
+    func recover(_ job: JobPlan, after before: Epoch, isResumed: Bool) async {
+        // A paused view is there where it was paused, whoever else reads its sources.
+        let feeding = job.placement?.ends == nil ? sourcesFeeding(job.id) : []
+        var ends = keeper?.lastPublished.offsets.filter { feeding.contains($0.key) } ?? [:]
+        for source in feeding where !isResumed {
+            var known = sources.pausedAt(source)
+            if known == nil { known = await restoredEnds(of: source) }
+            guard let known else { return }
             ends[source, default: [:]].merge(known) { max($0, $1) }
         }
         let id = job.id
@@ -240,12 +258,20 @@ extension Engine {
         let hasFailed: @Sendable (EpochRecord) -> Bool = { record in
             record.jobFailures[id] != nil || wanted.keys.contains { record.sourceFailures[$0] != nil }
         }
-        let record = await conductor.wait { isThere($0) || hasFailed($0) || job.abandonment.isAbandoned }
-        guard !job.abandonment.isAbandoned, abandonments[id] === job.abandonment else { return }
-        if let failure = record.jobFailures[id] ?? wanted.keys.lazy.compactMap({ record.sourceFailures[$0] }).first {
-            return hold(id, failure)
+        while true {
+            let record = await conductor.wait { isThere($0) || hasFailed($0) || job.abandonment.isAbandoned }
+            guard !job.abandonment.isAbandoned, abandonments[id] === job.abandonment else { return }
+            guard let failure = record.jobFailures[id] ?? wanted.keys.lazy.compactMap({ record.sourceFailures[$0] }).first else {
+                guard isThere(record) else { return }
+                break
+            }
+            hold(id, failure)
+            guard failure.mayPass else { return }
+            _ = await conductor.wait { !hasFailed($0) || job.abandonment.isAbandoned }
+            // After the engine has stopped everybody is answered at once.
+            guard !hasFailed(conductor.published), !job.abandonment.isAbandoned else { return }
+            hold(id, nil)
         }
-        guard isThere(record) else { return }
         creating.remove(id)
         restoration.forget(id)
         conductor.wake()
@@ -270,7 +296,7 @@ extension Engine {
     }
 
     private func askForEnds(of source: ObjectID) async -> [SourceSplit: SplitOffset]? {
-        var delay = Restoration.firstRetry
+        var backoff = Backoff(first: Trouble.firstRetry, last: Trouble.lastRetry)
         while !Task.isCancelled, let definition = sources.definition(source) {
             do throws(SQLError) {
                 let (splits, ends) = try await offActor { () throws(SQLError) in
@@ -279,14 +305,16 @@ extension Engine {
                 }
                 await handOver(splits, of: definition)
                 restoration.reasons[source] = nil
+                restoration.nextTryMicros[source] = nil
                 settleRecoveries(fedBy: source, false)
                 return ends
             } catch {
                 restoration.reasons[source] = error
                 settleRecoveries(fedBy: source, true)
             }
+            let delay = backoff.next(environment.random)
+            restoration.nextTryMicros[source] = environment.clock.nowMicros + delay.microseconds
             try? await environment.clock.sleep(for: delay)  // Cancellation ends the loop by its condition.
-            delay = min(delay * 2, Restoration.lastRetry)
         }
         return nil
     }

@@ -17,13 +17,18 @@ struct Restoration {
     var reasons: [ObjectID: SQLError] = [:]
     /// Views that cannot be read until they have what their sources held when they were attached.
     var recovering: [ObjectID: Recovery] = [:]
+    /// When the process took up what an earlier one left, in microseconds since 1970.
+    let startedMicros: Int64
+    /// When what is pending is tried again, in microseconds since 1970.
+    var retryMicros: Int64?
+    /// When a source is asked for its ends again.
+    var nextTryMicros: [ObjectID: Int64] = [:]
     /// Tries again what is pending.
     var retry: Task<Void, Never>?
     /// Asks a source for its ends until it answers; nil when the source is gone or the engine stops.
     var ends: [ObjectID: Task<[SourceSplit: SplitOffset]?, Never>] = [:]
 
-    static let firstRetry = Duration.seconds(1)
-    static let lastRetry = Duration.seconds(60)
+    init(startedMicros: Int64) { self.startedMicros = startedMicros }
 
     var isPending: Bool { !sources.isEmpty || !jobs.isEmpty }
 
@@ -33,6 +38,7 @@ struct Restoration {
         resumable.remove(id)
         reasons[id] = nil
         recovering.removeValue(forKey: id)?.settle()
+        nextTryMicros[id] = nil
         ends.removeValue(forKey: id)?.cancel()
     }
 

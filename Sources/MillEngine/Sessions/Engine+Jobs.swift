@@ -11,6 +11,7 @@ struct JobLine: Sendable {
     static let schema: Schema = [
         Field("Id", .int64), Field("Name", .varchar), Field("State", .varchar), Field("Epoch", .int64), Field("Rows", .int64),
         Field("Lag", .int64), Field("State Bytes", .int64), Field("Errors", .int64), Field("Rejects", .int64), Field("Message", .varchar),
+        Field("Since", .timestamptz), Field("Next Try", .timestamptz),
     ]
 
     var id: ObjectID
@@ -22,12 +23,15 @@ struct JobLine: Sendable {
     var lag: Int64?
     var rejects: Int
     var message: String?
+    /// Since when it does not get on, and when it is tried again; microseconds since 1970.
+    var sinceMicros: Int64?
+    var nextTryMicros: Int64?
 
     var row: [Scalar] {
         [
             .int(Int64(id.number)), .string(name), .string(state), .int(Int64(epoch.number)), .int(Int64(statistics.rowCount)),
             lag.map { .int($0) } ?? .null, .int(Int64(statistics.stateByteCount)), .int(statistics.errorCount), .int(Int64(rejects)),
-            message.map { .string($0) } ?? .null,
+            message.map { .string($0) } ?? .null, sinceMicros.map { .int($0) } ?? .null, nextTryMicros.map { .int($0) } ?? .null,
         ]
     }
 }
@@ -36,21 +40,22 @@ extension Engine {
     /// All materialized views, oldest first, with what they do now.
     func jobLines() async -> [JobLine] {
         if let phase = restoration.gate.phase { return recoveringLines(phase) }
-        let (record, parts) = await conductor.onWorkers { $0.jobStatistics }
+        let (record, parts) = await conductor.onWorkers(whileHeld: .runs) { $0.jobStatistics }
+        noteTroubles()
         var statistics: [ObjectID: JobStatistics] = [:]
         for part in parts { for (id, values) in part { statistics[id, default: JobStatistics()].merge(values) } }
         return catalog.objects.filter { $0.kind == .materializedView }.map { object in
             let sourceIDs = inputSources(of: object.id)
-            let failure = restoration.reasons[object.id] ?? record.jobFailures[object.id] ?? sourceIDs.lazy.compactMap { record.sourceFailures[$0] }.first
+            let trouble = trouble(of: object.id, reading: sourceIDs)
+            let pause = ([object.id] + sourceIDs).first { paused[$0] != nil }
             return JobLine(
-                id: object.id, name: object.name, state: failure != nil ? "failed" : stateWithoutFailure(of: object.id),
-                epoch: record.epoch, statistics: statistics[object.id] ?? JobStatistics(), lag: lag(of: sourceIDs, record),
+                id: object.id, name: object.name, state: state(of: object.id, trouble, isPaused: pause != nil, record), epoch: record.epoch, statistics: statistics[object.id] ?? JobStatistics(), lag: lag(of: sourceIDs, record),
                 rejects: sourceIDs.reduce(0) { sum, id in
                     let counts = rejects.counts(of: id)
                     return sum + counts.kept + counts.dropped
                 },
-                message: failure.map(\.description)
-                    ?? sourceIDs.lazy.compactMap { self.sources.definition($0)?.connector.status ?? self.restoration.reasons[$0]?.description }.first)
+                message: trouble?.reason.description ?? pause.flatMap { $0 == object.id ? nil : sources.definition($0).map { "source \"\($0.name)\" is paused" } },
+                sinceMicros: trouble?.sinceMicros, nextTryMicros: trouble?.nextTryMicros)
         }
     }
 
@@ -67,9 +72,14 @@ extension Engine {
         }
     }
 
-    private func stateWithoutFailure(of id: ObjectID) -> String {
-        guard creating.contains(id) else { return "running" }
-        return restoration.recovering[id] != nil ? "recovering" : "creating"
+    /// `failed` needs somebody's help, `retrying` does not.
+    private func state(of id: ObjectID, _ trouble: Trouble?, isPaused: Bool, _ record: EpochRecord) -> String {
+        if let trouble, !trouble.mayPass { return "failed" }
+        if restoration.reasons[id] != nil { return "retrying" }
+        if creating.contains(id) { return restoration.recovering[id] != nil ? "recovering" : "creating" }
+        if isPaused { return "paused" }
+        if trouble != nil { return "retrying" }
+        return record.catchingUp.contains(id) ? "catching up" : "running"
     }
 
     /// The sources that a job's own plan reads.
@@ -99,16 +109,35 @@ extension Engine {
         try await untilRestored(cancellation)
         let published = conductor.published
         var targets: [ObjectID: [SourceSplit: SplitOffset]] = [:]
-        for definition in sources.all where published.offsets[definition.id] != nil && published.sourceFailures[definition.id] == nil {
-            let (splits, ends) = try await offActor { () throws(SQLError) in
-                let splits = try definition.connector.currentSplits()
-                return (splits, try definition.connector.highWatermarks(splits))
+        var unheard: [SQLError] = []
+        let running = sources.all.filter { source in
+            published.offsets[source.id] != nil && published.sourceFailures[source.id] == nil && paused[source.id] == nil
+                // Nobody reads it while all its views are paused.
+                && readers(of: source.id).contains { paused[$0] == nil }
+        }
+        for definition in running {
+            let splits: [SourceSplit]
+            let ends: [SourceSplit: SplitOffset]
+            do throws(SQLError) {
+                (splits, ends) = try await offActor { () throws(SQLError) in
+                    let splits = try definition.connector.currentSplits()
+                    return (splits, try definition.connector.highWatermarks(splits))
+                }
+            } catch {
+                // The others' records are waited for all the same.
+                unheard.append(
+                    SQLError(
+                        SQLState("01000"), "source \"\(definition.name)\" does not answer: \(error.message)",
+                        hint: "What it holds beyond the rows that are visible was not waited for."))
+                continue
             }
             // A topic that was made a moment ago counts as well.
             await handOver(splits, of: definition)
             targets[definition.id] = ends
         }
         let wanted = targets
+        // Those that were paused and catch up; one in creation is not yet there to be read.
+        let readable = Set(plans.keys).subtracting(creating)
         let conductor = conductor
         cancellation.onCancel { _ in conductor.wake() }
         // Before the wake: the epoch that it opens may be published at once.
@@ -117,15 +146,16 @@ extension Engine {
         let reached = await conductor.wait { record in
             let going = wanted.filter { record.sourceFailures[$0.key] == nil }
             return cancellation.reason != nil || record.epoch > before && record.hasReached(going)
+                && record.catchingUp.isDisjoint(with: readable.subtracting(record.jobFailures.keys))
         }
         if let reason = cancellation.reason { throw reason.error }
         try await untilRecovered(restoration.recovering.keys, cancellation)
-        return stopped(Set(sources.all.map(\.id)), reached)
+        return unheard + stopped(Set(sources.all.map(\.id)).union(paused.keys), reached)
     }
 
     /// A warning for each source that has stopped and that rows of these relations come from: they are as of then.
     func standstills(of relations: [ObjectID], _ record: EpochRecord) -> [SQLError] {
-        guard !record.sourceFailures.isEmpty else { return [] }
+        guard !record.sourceFailures.isEmpty || !paused.isEmpty else { return [] }
         var found = Set(relations)
         var open = relations
         while let id = open.popLast() {
@@ -135,10 +165,15 @@ extension Engine {
     }
 
     private func stopped(_ ids: Set<ObjectID>, _ record: EpochRecord) -> [SQLError] {
-        sources.all.filter { ids.contains($0.id) }.compactMap { source in
+        let stopped = sources.all.filter { ids.contains($0.id) }.compactMap { source in
             record.sourceFailures[source.id].map {
                 SQLError(SQLState("01000"), "source \"\(source.name)\" has stopped: \($0.message)", hint: "SHOW JOBS names the views that stand still.")
             }
         }
+        let resting = ids.filter { paused[$0] != nil }.sorted().compactMap(catalog.object).map { object in
+            let name = "\(object.kind.rawValue) \"\(object.name)\""
+            return SQLError(SQLState("01000"), "\(name) is paused: nothing newer is there", hint: "RESUME \(object.kind.rawValue.uppercased()) \(object.name)")
+        }
+        return stopped + resting
     }
 }

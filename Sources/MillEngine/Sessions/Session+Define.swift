@@ -21,8 +21,12 @@ extension Session {
             try await engine.createSchema(statement, session: context, &notices)
         case .drop(let statement):
             try await engine.drop(statement, session: context, &notices)
-        case .jobControl(let statement) where statement.verb == .rebuild:
-            try await engine.rebuild(statement, session: context)
+        case .jobControl(let statement):
+            switch statement.verb {
+            case .rebuild: try await engine.rebuild(statement, session: context)
+            case .pause: try await engine.pause(statement, session: context, &notices)
+            case .resume: try await engine.resume(statement, session: context, &notices)
+            }
         default:
             let hint: String? =
                 switch parsed.statement {

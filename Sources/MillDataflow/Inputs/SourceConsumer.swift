@@ -1,0 +1,55 @@
+import MillBase
+import MillColumnar
+import MillConnectorKit
+
+/// A job's scan node and which columns of the source it takes.
+final class SourceConsumer {
+    let node: CircuitNode
+    let columns: [Int]
+    /// For each of its columns, the place in the shared decoder's output.
+    var places: [Int] = []
+    /// While the job is paused: up to where it is to be before it rests, by split; it rests where it stands in one that is not here.
+    var pausedAt: [SourceSplit: SplitOffset]?
+    /// Tells the pause from others.
+    var pause: UInt64?
+    /// Its state is not that of the shared offsets, and is to be kept: it was paused and has not joined again.
+    var isApart = false
+
+    init(node: CircuitNode, columns: [Int]) {
+        self.node = node
+        self.columns = columns
+    }
+
+    var isPaused: Bool { pausedAt != nil }
+
+    func accept(_ batch: DeltaBatch) { node.accept(batch.with(columns: places.map { batch.columns[$0] }), input: 0) }
+}
+
+/// One job that does not stand where the shared reader of a split does: it reads the split by itself, up to that one or to where it rests.
+final class CatchUp {
+    let consumer: SourceConsumer
+    let position: SplitPosition
+    private let makeDecoder: @Sendable ([Int]) throws(SQLError) -> any Decoder
+    private var made: (any Decoder)?
+
+    init(_ consumer: SourceConsumer, _ position: SplitPosition, _ makeDecoder: @escaping @Sendable ([Int]) throws(SQLError) -> any Decoder) {
+        self.consumer = consumer
+        self.position = position
+        self.makeDecoder = makeDecoder
+    }
+
+    var offset: SplitOffset { position.offset }
+
+    /// Where it ends, with the shared reader at `shared`.
+    func end(_ shared: SplitOffset) -> SplitOffset { consumer.pausedAt.map { $0[position.split] ?? offset } ?? shared }
+
+    /// Paused, and where it is to be.
+    func isAtRest(_ shared: SplitOffset) -> Bool { consumer.isPaused && offset >= end(shared) }
+
+    func decoder() throws(SQLError) -> any Decoder {
+        if let made { return made }
+        let decoder = try makeDecoder(consumer.columns)
+        made = decoder
+        return decoder
+    }
+}

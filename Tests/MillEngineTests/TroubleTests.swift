@@ -1,0 +1,112 @@
+import MillBase
+import MillColumnar
+import MillDataflow
+import MillEngine
+import MillIO
+import MillMeta
+import MillTestKit
+import Testing
+
+/// What fails for a reason that may pass is tried again by itself, from where it stopped.
+@Suite(.timeLimit(.minutes(1))) struct TroubleTests {
+    private func create(_ name: String) -> String { "CREATE SOURCE \(name) (a int) WITH (connector = '\(name)') FORMAT PLAIN ENCODE JSON" }
+
+    private func rows(_ world: EngineWorld, _ sql: String) async throws -> [[String?]] { try #require(try await world.run(sql).last).rows }
+
+    private func withWorld(_ connectors: [String: ScriptedConnector], _ body: (EngineWorld, VirtualClock) async throws -> Void) async throws {
+        let clock = VirtualClock()
+        // Looked after as often as can be: what decides is the virtual clock.
+        let world = await EngineWorld(assembly: ScriptedAssembly(connectors: connectors), clock: clock, splitDiscoveryNanos: 1_000_000)
+        do { try await body(world, clock) } catch {
+            await world.stop()
+            throw error
+        }
+        await world.stop()
+    }
+
+    @Test func aReaderThatFailedGoesOnFromTheRecordWhereItStopped() async throws {
+        let (s, u) = (ScriptedConnector(#"{"a":1}"#), ScriptedConnector(#"{"a":10}"#))
+        s.change { state in
+            state.failsAt = 2
+            state.failure = SQLError(.undefinedObject, "no such partition yet")
+        }
+        try await withWorld(["s": s, "u": u]) { (world, clock) async throws in
+            for name in ["s", "u"] { try await world.run("\(create(name)); CREATE MATERIALIZED VIEW v_\(name) AS SELECT sum(a) AS n FROM \(name)") }
+            s.change { $0.splits[0] += [#"{"a":2}"#, #"{"a":3}"#, #"{"a":4}"#] }
+            u.change { $0.splits[0].append(#"{"a":20}"#) }
+            while try await rows(world, "SHOW JOBS")[0][2] != "retrying" { await Task.yield() }
+            let job = try await rows(world, "SHOW JOBS")[0]
+            #expect(job[9] == "42704: no such partition yet")
+            #expect(job[10] != nil && job[11] != nil)
+            while try await rows(world, "SELECT n FROM v_u") != [["30"]] { await Task.yield() }
+            #expect(try await rows(world, "SELECT n FROM v_s") == [["3"]])
+            // Not before its time.
+            s.change { $0.failsAt = nil }
+            #expect(try await rows(world, "SHOW JOBS")[0][2] == "retrying")
+            clock.advance(by: .seconds(1))
+            while try await rows(world, "SELECT n FROM v_s") != [["10"]] { await Task.yield() }
+            #expect(try await rows(world, "SHOW JOBS").map { [$0[2], $0[9]] } == [["running", nil], ["running", nil]])
+        }
+    }
+
+    @Test func whatWillNotPassIsNotTriedAgain() async throws {
+        let s = ScriptedConnector(#"{"a":1}"#)
+        s.change { $0.failsAt = 2 }
+        try await withWorld(["s": s]) { (world, clock) async throws in
+            try await world.run("\(create("s")); CREATE MATERIALIZED VIEW v AS SELECT sum(a) AS n FROM s")
+            s.change { $0.splits[0] += [#"{"a":2}"#, #"{"a":3}"#] }
+            while try await rows(world, "SHOW JOBS")[0][2] != "failed" { await Task.yield() }
+            s.change { $0.failsAt = nil }
+            clock.advance(by: .seconds(60))
+            let job = try await rows(world, "SHOW JOBS")[0]
+            #expect([job[2], job[9], job[11]] == ["failed", "XX001: the record at 2 cannot be read", nil])
+        }
+    }
+
+    @Test func aBrokerThatIsAwayHoldsUpNoOtherDefinition() async throws {
+        let s = ScriptedConnector(#"{"a":1}"#)
+        try await withWorld(["s": s]) { (world, _) async throws in
+            try await world.run(create("s"))
+            let asked = Semaphore()
+            let mayAnswer = Semaphore()
+            s.change { state in
+                state.onQuestion = {
+                    asked.signal()
+                    mayAnswer.wait()
+                }
+                state.questionError = SQLError(.connectionFailure, "nobody listens")
+            }
+            let other = world.connect()
+            async let created: [EngineWorld.Answer] = world.run("CREATE MATERIALIZED VIEW v AS SELECT sum(a) AS n FROM s", on: other)
+            // On a thread of its own: tests share few.
+            await withCheckedContinuation { continuation in
+                _ = PinnedThread {
+                    asked.wait()
+                    continuation.resume()
+                }
+            }
+            try await world.run("CREATE TABLE t (a int); INSERT INTO t VALUES (1); CREATE MATERIALIZED VIEW w AS SELECT a FROM t; DROP MATERIALIZED VIEW w")
+            s.change { state in
+                state.onQuestion = nil
+                state.questionError = nil
+            }
+            for _ in 0..<1000 { mayAnswer.signal() }
+            _ = try await created
+            while try await rows(world, "SELECT n FROM v") != [["1"]] { await Task.yield() }
+        }
+    }
+
+    @Test func flushGoesOnWithoutABrokerThatIsAway() async throws {
+        let (s, u) = (ScriptedConnector(#"{"a":1}"#), ScriptedConnector(#"{"a":10}"#))
+        try await withWorld(["s": s, "u": u]) { (world, _) async throws in
+            for name in ["s", "u"] { try await world.run("\(create(name)); CREATE MATERIALIZED VIEW v_\(name) AS SELECT sum(a) AS n FROM \(name)") }
+            s.change { $0.questionError = SQLError(.connectionFailure, "nobody listens") }
+            u.change { $0.splits[0].append(#"{"a":20}"#) }
+            _ = world.session.takeMessages()
+            try await world.run("FLUSH")
+            let warnings = world.session.takeMessages().compactMap { if case .notice(let notice) = $0 { notice.message } else { nil } }
+            #expect(warnings == ["source \"s\" does not answer: nobody listens"])
+            #expect(try await rows(world, "SELECT n FROM v_u") == [["30"]])
+        }
+    }
+}
