@@ -60,6 +60,7 @@ let modules: [Module] = [
     // L7
     Module(name: "MillPgServer", uses: ["MillBase", "MillColumnar", "MillPgWire", "MillSQL", "MillExpr", "MillEngine"], packages: nio + log),
     Module(name: "MillKafkaServer", uses: ["MillBase", "MillIO", "MillKafkaWire", "MillLog"], packages: nio + log),
+    Module(name: "MillHTTPServer", uses: ["MillBase"], packages: nio + log + [("NIOHTTP1", "swift-nio")]),
     Module(
         name: "MillBench",
         uses: [
@@ -87,6 +88,7 @@ let executable = Module(
     name: "millrace",
     uses: [
         "MillBase", "MillColumnar", "MillIO", "MillKafkaWire", "MillMeta", "MillEngine", "MillConnectors", "MillLog", "MillPgServer", "MillPgWire", "MillKafkaServer",
+        "MillHTTPServer",
         "MillTemplate", "MillBench",
     ],
     packages: nio + log + [("ArgumentParser", "swift-argument-parser"), ("ServiceLifecycle", "swift-service-lifecycle"), ("UnixSignals", "swift-service-lifecycle")])

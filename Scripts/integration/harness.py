@@ -47,10 +47,10 @@ def free_port():
 class Server:
     """`millrace serve` in a directory of its own; port 0 lets the system choose. A context manager."""
 
-    def __init__(self, *, pg="127.0.0.1:0", kafka="127.0.0.1:0", workers=1, data_dir=None, options=()):
+    def __init__(self, *, pg="127.0.0.1:0", kafka="127.0.0.1:0", http="off", workers=1, data_dir=None, options=()):
         self.owned = None if data_dir else tempfile.mkdtemp(prefix="millrace-test-")
         self.data_dir = data_dir or self.owned
-        self.arguments = ["serve", "--data-dir", self.data_dir, "--pg", pg, "--kafka", kafka, "--workers", str(workers), *options]
+        self.arguments = ["serve", "--data-dir", self.data_dir, "--pg", pg, "--kafka", kafka, "--http", http, "--workers", str(workers), *options]
         self.process, self.lines, self.addresses, self.ready = None, [], {}, threading.Event()
 
     def __enter__(self):
@@ -83,7 +83,7 @@ class Server:
     def _read(self):
         for line in self.process.stderr:
             self.lines.append(line)
-            found = re.match(r"millrace: (pg|kafka) on (\S+)", line)
+            found = re.match(r"millrace: (pg|kafka|http) on (\S+)", line)
             if found:
                 self.addresses[found[1]] = found[2]
             if line.startswith("millrace: ready"):

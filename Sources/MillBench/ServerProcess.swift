@@ -24,7 +24,7 @@ final class ServerProcess {
         try environment.files.createDirectory(directory)
         let said = directory + "/server.log"
         process = try Self.spawn(
-            [program, "serve", "--data-dir", directory, "--workers", "\(workerCount)", "--kafka", "127.0.0.1:0", "--pg", hasPg ? "127.0.0.1:0" : "off"], said)
+            [program, "serve", "--data-dir", directory, "--workers", "\(workerCount)", "--kafka", "127.0.0.1:0", "--pg", hasPg ? "127.0.0.1:0" : "off", "--http", "off"], said)
         let deadline = environment.clock.monotonicNanos + UInt64(Self.startSecondsMax * 1e9)
         while true {
             let lines = try Self.text(said, environment).split(separator: "\n")

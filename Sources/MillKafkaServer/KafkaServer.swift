@@ -39,6 +39,9 @@ package final class KafkaServer: Sendable {
         broker = KafkaBroker(log: log, options: options, logger: logger, pool: pool)
     }
 
+    /// Open connections.
+    package var connectionCount: Int { running.withLock { $0.clients.count } }
+
     /// Binds all listeners and begins to answer; one address for each listener.
     /// - Throws: NIO's error when an address cannot be bound; nothing listens then, and `stop` is still due.
     package func start() async throws -> [BoundAddress] {

@@ -14,6 +14,7 @@ struct Serve: AsyncParsableCommand {
             discussion: "Clients that come to an address are told to connect to what it advertises, so that each can reach it: --kafka localhost:9092 "
                 + "--kafka 0.0.0.0:29092,advertised=kafka:29092 serves this machine and its containers."))
     var kafka = [KafkaListenAddress(argument: "localhost:9092")!]
+    @Option(help: "Health and metrics over HTTP: HOST:PORT or off.") var http = ListenAddress(argument: "localhost:8081")!
     @Option(help: "Threads that run views.") var workers = 1
     @Option(help: "Milliseconds from one checkpoint of state to the next.") var checkpointInterval = 1000
     @Option(help: "trace, debug, info, notice, warning or error.", transform: Self.level) var logLevel = Logger.Level.notice
@@ -30,7 +31,8 @@ struct Serve: AsyncParsableCommand {
         let server: Server
         do {
             server = try await Server.start(
-                Server.Options(dataDirectory: dataDir, pg: pg, kafka: kafka, workerCount: workers, checkpointInterval: .milliseconds(checkpointInterval)),
+                Server.Options(
+                    dataDirectory: dataDir, pg: pg, kafka: kafka, http: http, workerCount: workers, checkpointInterval: .milliseconds(checkpointInterval)),
                 logger: logger)
         } catch {
             StandardError.write("millrace: could not start: \(error)\n")
@@ -38,6 +40,7 @@ struct Serve: AsyncParsableCommand {
         }
         if let address = server.pgAddress { StandardError.write("millrace: pg on \(address)\n") }
         for address in server.kafkaAddresses { StandardError.write("millrace: kafka on \(address)\n") }
+        if let address = server.httpAddress { StandardError.write("millrace: http on \(address)\n") }
         StandardError.write("millrace: ready\n")
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(

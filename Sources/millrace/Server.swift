@@ -3,6 +3,7 @@ import MillBase
 import MillColumnar
 import MillConnectors
 import MillEngine
+import MillHTTPServer
 import MillIO
 import MillKafkaServer
 import MillLog
@@ -16,6 +17,7 @@ final class Server: Sendable {
         var pg: ListenAddress
         /// Each with what it advertises; an address that is off listens nowhere.
         var kafka: [KafkaListenAddress]
+        var http = ListenAddress(argument: "off")!
         var workerCount: Int
         /// From one checkpoint of state to the next.
         var checkpointInterval = Duration.seconds(1)
@@ -28,9 +30,12 @@ final class Server: Sendable {
     private let directoryLock: DirectoryLock
     private let kafka: KafkaServer?
     private let pg: PgServer?
+    private let http: HTTPServer?
+    private let health: ServerHealth
     /// `host:port` of each listener that runs.
     let kafkaAddresses: [String]
     let pgAddress: String?
+    let httpAddress: String?
     /// Lets time pass in the log.
     private let ticks: Task<Void, Never>
 
@@ -40,10 +45,19 @@ final class Server: Sendable {
         // Before anything is made: a taken address leaves nothing behind.
         try await ListenerProbe.check(options.pg, listener: "Postgres", option: "--pg")
         for kafka in options.kafka { try await ListenerProbe.check(kafka.address, listener: "Kafka", option: "--kafka") }
+        try await ListenerProbe.check(options.http, listener: "HTTP", option: "--http")
         try environment.files.createDirectory(options.dataDirectory)
         let directoryLock = try DirectoryLock(options.dataDirectory)
+        let health = ServerHealth(environment.clock)
+        var http: HTTPServer?
+        if !options.http.isOff {
+            let server = HTTPServer(HTTPServerOptions(host: options.http.host, port: options.http.port), reporter: health, logger: logger)
+            try await server.start()
+            http = server
+        }
         let meta = try MetaStore(path: options.dataDirectory + "/meta.db")
         let log = try Log(environment: environment, directory: options.dataDirectory + "/log")
+        health.set(log: log)
         for tail in log.truncatedTails {
             logger.warning("cut a torn tail off", metadata: ["path": "\(tail.path)", "kept_bytes": "\(tail.keptBytes)", "cut_bytes": "\(tail.cutBytes)"])
         }
@@ -61,6 +75,7 @@ final class Server: Sendable {
             let server = KafkaServer(log: log, options: kafkaOptions, logger: logger)
             bound = try await server.start()
             kafka = server
+            health.set(kafka: server)
             // The names by which statements know the listeners.
             addresses = zip(bound, kafkaOptions.listeners).flatMap { address, listener in
                 let loopbacks = ["localhost", "127.0.0.1", "[::1]", "::1"]
@@ -76,6 +91,8 @@ final class Server: Sendable {
             dmlLog: dmlLog)
         try await engine.restore()
         await engine.start()
+        health.set(engine: engine)
+        health.serves()
         var pg: PgServer?
         var pgAddress: String?
         if !options.pg.isOff {
@@ -83,16 +100,18 @@ final class Server: Sendable {
                 PgServerOptions(host: options.pg.host, port: options.pg.port), backend: EngineBackend(engine: engine), logger: logger)
             try await server.start()
             pg = server
+            health.set(pg: server)
             pgAddress = server.port.map { "\(options.pg.host):\($0)" }
         }
         return Server(
-            directoryLock: directoryLock, meta: meta, log: log, dmlLog: dmlLog, engine: engine, kafka: kafka, pg: pg,
-            kafkaAddresses: bound.map(\.description), pgAddress: pgAddress, ticks: ticks(log, environment.clock, logger))
+            directoryLock: directoryLock, meta: meta, log: log, dmlLog: dmlLog, engine: engine, kafka: kafka, pg: pg, http: http,
+            health: health, kafkaAddresses: bound.map(\.description), pgAddress: pgAddress,
+            httpAddress: http?.port.map { "\(options.http.host):\($0)" }, ticks: ticks(log, environment.clock, logger))
     }
 
     private init(
         directoryLock: DirectoryLock, meta: MetaStore, log: Log, dmlLog: DMLLog, engine: Engine, kafka: KafkaServer?, pg: PgServer?,
-        kafkaAddresses: [String], pgAddress: String?, ticks: Task<Void, Never>
+        http: HTTPServer?, health: ServerHealth, kafkaAddresses: [String], pgAddress: String?, httpAddress: String?, ticks: Task<Void, Never>
     ) {
         self.directoryLock = directoryLock
         self.meta = meta
@@ -101,8 +120,11 @@ final class Server: Sendable {
         self.engine = engine
         self.kafka = kafka
         self.pg = pg
+        self.http = http
+        self.health = health
         self.kafkaAddresses = kafkaAddresses
         self.pgAddress = pgAddress
+        self.httpAddress = httpAddress
         self.ticks = ticks
     }
 
@@ -121,9 +143,11 @@ final class Server: Sendable {
 
     /// Clients first, then the engine, then the logs under both.
     func stop() async {
+        health.stops()
         await pg?.shutdown()
         await engine.stop()
         await kafka?.stop()
+        await http?.stop()
         ticks.cancel()
         dmlLog.close()
         log.close()

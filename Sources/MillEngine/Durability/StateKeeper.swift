@@ -43,6 +43,8 @@ package final class StateKeeper: Sendable {
         /// In the log of DML, of the checkpoint before: it may be needed once more.
         var coveredPosition = DMLPosition.zero
         var lastReport: CheckpointReport?
+        /// When the last checkpoint was done, in microseconds since 1970, and how long writing it took.
+        var lastDone: (atMicros: Int64, durationNanos: UInt64)?
         /// Why the checkpoint in work cannot be written now, or the last one was given up.
         var trouble: IOFailure?
         /// Why an epoch that has run cannot be noted, and so not be published.
@@ -72,6 +74,9 @@ package final class StateKeeper: Sendable {
     package var coveredPosition: DMLPosition { state.withLock { $0.coveredPosition } }
 
     package var lastReport: CheckpointReport? { state.withLock { $0.lastReport } }
+
+    /// When the last checkpoint of this process was done, in microseconds since 1970, and how long writing it took.
+    package var lastDone: (atMicros: Int64, durationNanos: UInt64)? { state.withLock { $0.lastDone } }
 
     // MARK: Epochs
 
@@ -130,6 +135,7 @@ package final class StateKeeper: Sendable {
     }
 
     private func write(_ checkpoint: Checkpoint, for conductor: Conductor) -> CheckpointReport? {
+        let began = clock.monotonicNanos
         do throws(IOFailure) {
             let report = try store.write(checkpoint) { failure in
                 note(failure)
@@ -141,6 +147,7 @@ package final class StateKeeper: Sendable {
                 state.coveredPosition = state.checkpointed.dmlPosition
                 state.checkpointed = checkpoint.position
                 state.lastReport = report
+                state.lastDone = (clock.nowMicros, clock.monotonicNanos - began)
             }
             // Without a new one the old journal goes on: it only takes longer to read.
             try? journal.begin(checkpoint: report.number, keeping: Set(checkpoint.position.offsets.keys))

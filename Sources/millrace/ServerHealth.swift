@@ -1,0 +1,108 @@
+import MillBase
+import MillEngine
+import MillHTTPServer
+import MillIO
+import MillKafkaServer
+import MillLog
+import MillPgServer
+import Synchronization
+
+/// How the whole process is: `starting` from its first moment on, and what its parts say as they come.
+final class ServerHealth: HealthReporter {
+    private struct Parts {
+        var engine: Engine?
+        var log: Log?
+        var pg: PgServer?
+        var kafka: KafkaServer?
+        var state = HealthReport.State.starting
+    }
+
+    private let parts = Mutex(Parts())
+    private let clock: any Clock
+    private let startedMicros: Int64
+
+    init(_ clock: any Clock) {
+        self.clock = clock
+        startedMicros = clock.nowMicros
+    }
+
+    func set(log: Log) { parts.withLock { $0.log = log } }
+    func set(kafka: KafkaServer) { parts.withLock { $0.kafka = kafka } }
+    func set(pg: PgServer) { parts.withLock { $0.pg = pg } }
+    func set(engine: Engine) { parts.withLock { $0.engine = engine } }
+    /// What an earlier process left has been taken up.
+    func serves() { parts.withLock { $0.state = .serving } }
+    func stops() { parts.withLock { $0.state = .stopping } }
+
+    func healthReport() async -> HealthReport {
+        let (state, engine) = parts.withLock { ($0.state, $0.engine) }
+        var report = HealthReport(state: state, metrics: processMetrics())
+        // The workers do not answer while the engine stops.
+        guard let engine, state != .stopping else { return report }
+        let health = await engine.health()
+        report.jobs = health.jobs.map { job in
+            HealthReport.Job(
+                id: job.id, name: job.name, state: job.state, reason: job.reason, sinceMicros: job.sinceMicros, nextTryMicros: job.nextTryMicros)
+        }
+        if let trouble = health.trouble {
+            report.reason = trouble.description
+            if state == .serving { report.state = .refusingWrites }
+        }
+        report.metrics += metrics(health)
+        return report
+    }
+
+    /// What is known without the engine.
+    private func processMetrics() -> [MetricFamily] {
+        parts.withLock { parts in
+            var families = [
+                MetricFamily("millrace_start_time_seconds", .gauge, "When the process began, in seconds since 1970.", Double(startedMicros) / 1e6),
+                MetricFamily("millrace_recovered", .gauge, "1 once what an earlier process left has been taken up.", parts.state == .starting ? 0 : 1),
+                MetricFamily(
+                    "millrace_connections", .gauge, "Open client connections.", by: "listener",
+                    [("kafka", parts.kafka.map { Double($0.connectionCount) }), ("pg", parts.pg.map { Double($0.connectionCount) })].compactMap { name, count in
+                        count.map { (name, $0) }
+                    }),
+            ]
+            if let log = parts.log {
+                let topics = log.allTopics.map { topic in (topic.name, Double(topic.partitions.reduce(0) { $0 + $1.byteCount })) }
+                families.append(MetricFamily("millrace_log_bytes", .gauge, "Bytes of the embedded log's segments.", by: "topic", topics))
+            }
+            return families
+        }
+    }
+
+    private func metrics(_ health: EngineHealth) -> [MetricFamily] {
+        let (jobs, sources) = (health.jobs, health.sources)
+        let states = Dictionary(grouping: jobs, by: \.state).map { ($0.key, Double($0.value.count)) }.sorted { $0.0 < $1.0 }
+        var families = [
+            MetricFamily("millrace_epochs_total", .counter, "Epochs that were published, through restarts.", Double(health.epoch.number)),
+            MetricFamily("millrace_epoch_duration_seconds", .gauge, "How long the last epoch took.", Double(health.epochDurationNanos) / 1e9),
+            MetricFamily("millrace_write_trouble", .gauge, "1 while epochs or checkpoints cannot be written.", health.trouble == nil ? 0 : 1),
+            MetricFamily(
+                "millrace_source_records_total", .counter, "Records read.", by: "source", sources.map { ($0.name, Double($0.recordCount)) }),
+            MetricFamily("millrace_source_bytes_total", .counter, "Bytes of records read.", by: "source", sources.map { ($0.name, Double($0.byteCount)) }),
+            MetricFamily(
+                "millrace_source_rejects_total", .counter, "Records and values refused.", by: "source", sources.map { ($0.name, Double($0.rejectCount)) }),
+            MetricFamily("millrace_jobs", .gauge, "Materialized views by what SHOW JOBS says of them.", by: "state", states),
+            MetricFamily("millrace_job_rows", .gauge, "Rows of a view.", by: "job", jobs.map { ($0.name, Double($0.rowCount)) }),
+            MetricFamily("millrace_job_state_bytes", .gauge, "Bytes of a view's state.", by: "job", jobs.map { ($0.name, Double($0.stateByteCount)) }),
+            MetricFamily("millrace_job_errors_total", .counter, "Rows whose expressions failed.", by: "job", jobs.map { ($0.name, Double($0.errorCount)) }),
+            MetricFamily(
+                "millrace_job_lag_records", .gauge, "Records between what a view has read and the ends of its sources.", by: "job",
+                jobs.compactMap { job in job.lag.map { (job.name, Double($0)) } }),
+        ]
+        if let checkpoint = health.checkpoint {
+            families += [
+                MetricFamily("millrace_checkpoints_total", .counter, "Checkpoints made, through restarts.", Double(checkpoint.number)),
+                MetricFamily(
+                    "millrace_checkpoint_age_seconds", .gauge, "Time since the last checkpoint.",
+                    max(Double(clock.nowMicros - checkpoint.doneAtMicros) / 1e6, 0)),
+                MetricFamily("millrace_checkpoint_duration_seconds", .gauge, "How long writing the last one took.", Double(checkpoint.durationNanos) / 1e9),
+                MetricFamily("millrace_checkpoint_written_bytes", .gauge, "Bytes that the last one wrote.", Double(checkpoint.bytesWritten)),
+                MetricFamily("millrace_checkpoint_bytes", .gauge, "Bytes of all page files after the last one.", Double(checkpoint.bytesOnDisk)),
+            ]
+        }
+        return families
+    }
+}
