@@ -3,6 +3,7 @@ package import MillCatalog
 package import MillColumnar
 package import MillConnectorKit
 import MillDataflow
+import MillPlan
 import Synchronization
 
 /// Makes connectors and decoders from the options of CREATE SOURCE. Implemented where the connectors are known.
@@ -32,6 +33,7 @@ package struct AssembledSource: Sendable {
 final class SourceRegistry: Sendable {
     private struct Entry {
         var definition: SourceDefinition
+        var watermark: SourceWatermark?
         /// Origin's splits and those found later, numbered as they came.
         var splits: [SourceSplit: Int]
         /// Where a checkpoint has the jobs that read it.
@@ -45,10 +47,15 @@ final class SourceRegistry: Sendable {
     /// - Parameters:
     ///   - resumed: where a checkpoint has the jobs that read it; a split that is not in it begins at its origin.
     ///   - onSplitChange: called when the source may have got splits.
-    func add(_ definition: SourceDefinition, resumed: [SourceSplit: SplitOffset] = [:], onSplitChange: @escaping @Sendable () -> Void) {
+    func add(
+        _ definition: SourceDefinition, watermark: SourceWatermark? = nil, resumed: [SourceSplit: SplitOffset] = [:],
+        onSplitChange: @escaping @Sendable () -> Void
+    ) {
         let known = Set(definition.origin.keys).union(resumed.keys)
         let splits = Dictionary(uniqueKeysWithValues: known.sorted().enumerated().map { ($1, $0) })
-        let entry = Entry(definition: definition, splits: splits, resumed: resumed, subscription: definition.connector.onSplitChange(onSplitChange))
+        let entry = Entry(
+            definition: definition, watermark: watermark, splits: splits, resumed: resumed,
+            subscription: definition.connector.onSplitChange(onSplitChange))
         entries.withLock { $0[definition.id] = entry }
     }
 
@@ -84,7 +91,7 @@ final class SourceRegistry: Sendable {
         onRejects: @escaping SourceInput.RejectHandler
     ) throws(SQLError) -> SourceInput {
         guard let entry = entries.withLock({ $0[id] }) else { throw SQLError(.undefinedObject, "source \(id) does not exist") }
-        let input = SourceInput(definition: entry.definition, onData: onData, onRejects: onRejects)
+        let input = SourceInput(definition: entry.definition, watermark: entry.watermark, onData: onData, onRejects: onRejects)
         for split in splits(of: id, on: worker, workerCount: workerCount) { try input.add(split, at: entry.resumed[split]) }
         return input
     }

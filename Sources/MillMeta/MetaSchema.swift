@@ -12,6 +12,7 @@ enum MetaSchema {
             try database.execute(sql: "PRAGMA application_id = \(MetaStore.applicationID)")
             try database.execute(sql: version1)
         }
+        migrator.registerMigration("2") { database in try database.execute(sql: version2) }
         return migrator
     }
 
@@ -46,6 +47,13 @@ enum MetaSchema {
             object_id INTEGER PRIMARY KEY NOT NULL REFERENCES objects ON DELETE CASCADE,
             state TEXT NOT NULL CHECK (state IN ('creating', 'running')),
             plan TEXT NOT NULL, plan_version INTEGER NOT NULL, plan_crc32c INTEGER NOT NULL
+        ) STRICT;
+        """
+
+    private static let version2 = """
+        CREATE TABLE watermarks (
+            object_id INTEGER PRIMARY KEY NOT NULL REFERENCES objects ON DELETE CASCADE,
+            rule TEXT NOT NULL, rule_version INTEGER NOT NULL, rule_crc32c INTEGER NOT NULL
         ) STRICT;
         """
 

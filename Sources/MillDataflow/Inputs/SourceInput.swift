@@ -1,6 +1,8 @@
 package import MillBase
 import MillColumnar
 package import MillConnectorKit
+import MillExpr
+package import MillPlan
 
 /// A source on one worker: the splits that this worker reads, decoded once per epoch for all jobs on it.
 ///
@@ -11,14 +13,20 @@ package import MillConnectorKit
 ///
 /// A shared reader that fails stops its split for every job. A reader of one job that fails stops that job and no other: it gets
 /// nothing more of the source.
+///
+/// The watermark of a split is the greatest value that its expression has had in the records from the origin to where a job is, so a job
+/// that joins has the same one as the others.
 package final class SourceInput {
     package let definition: SourceDefinition
+    private let watermark: SourceWatermark?
     private var splits: [SplitInput] = []
     /// The split that is read first next time: when peers are behind it gives more than the others do.
     private var first = 0
     private var consumers: [Consumer] = []
     private var columns: [Int] = []
     private var decoder: (any Decoder)?
+    /// Over what the shared decoder gives; nil while no job asks for it.
+    private var meter: WatermarkMeter?
     private let onData: @Sendable () -> Void
     private let onRejects: RejectHandler
     /// Why a split is no longer read; the jobs on it show it.
@@ -33,13 +41,15 @@ package final class SourceInput {
     private final class Consumer {
         let node: CircuitNode
         let columns: [Int]
+        let readsWatermark: Bool
         /// For each of its columns, the place in the shared decoder's output.
         var places: [Int] = []
         var catchingUp = 0
 
-        init(node: CircuitNode, columns: [Int]) {
+        init(node: CircuitNode, columns: [Int], readsWatermark: Bool) {
             self.node = node
             self.columns = columns
+            self.readsWatermark = readsWatermark
         }
 
         func accept(_ batch: DeltaBatch) { node.accept(batch.with(columns: places.map { batch.columns[$0] }), input: 0) }
@@ -52,6 +62,8 @@ package final class SourceInput {
         var joined: [Consumer] = []
         var catchUps: [CatchUp] = []
         var failed = false
+        /// Of the watermark expression, in what was read while some job asked for it.
+        var greatest: Int64?
 
         init(split: SourceSplit, reader: any SplitReader, offset: SplitOffset) {
             self.split = split
@@ -65,18 +77,29 @@ package final class SourceInput {
         let consumer: Consumer
         let reader: any SplitReader
         let decoder: any Decoder
+        let meter: WatermarkMeter?
         var offset: SplitOffset
+        var greatest: Int64?
 
-        init(consumer: Consumer, reader: any SplitReader, decoder: any Decoder, offset: SplitOffset) {
+        init(consumer: Consumer, reader: any SplitReader, decoder: any Decoder, meter: WatermarkMeter?, offset: SplitOffset) {
             self.consumer = consumer
             self.reader = reader
             self.decoder = decoder
+            self.meter = meter
             self.offset = offset
+        }
+
+        /// The decoder gives the consumer's columns, then others that the watermark needs.
+        func accept(_ batch: DeltaBatch) {
+            consumer.node.accept(meter == nil ? batch : batch.with(columns: Array(batch.columns.prefix(consumer.columns.count))), input: 0)
         }
     }
 
-    package init(definition: SourceDefinition, onData: @escaping @Sendable () -> Void, onRejects: @escaping RejectHandler) {
+    package init(
+        definition: SourceDefinition, watermark: SourceWatermark? = nil, onData: @escaping @Sendable () -> Void, onRejects: @escaping RejectHandler
+    ) {
         self.definition = definition
+        self.watermark = watermark
         self.onData = onData
         self.onRejects = onRejects
     }
@@ -95,17 +118,21 @@ package final class SourceInput {
     }
 
     /// A job's scan node joins: at once while nothing has been read, else by catching up.
-    /// - Parameter isRestored: the job's state has everything before the offsets at which the splits began.
-    package func add(_ node: CircuitNode, columns wanted: [Int], isRestored: Bool = false) throws(SQLError) {
-        let consumer = Consumer(node: node, columns: wanted)
+    /// - Parameters:
+    ///   - readsWatermark: its job closes by the source's watermark.
+    ///   - isRestored: the job's state has everything before the offsets at which the splits began.
+    package func add(_ node: CircuitNode, columns wanted: [Int], readsWatermark: Bool = false, isRestored: Bool = false) throws(SQLError) {
+        let consumer = Consumer(node: node, columns: wanted, readsWatermark: readsWatermark && watermark != nil)
+        let all = consumer.readsWatermark ? wanted + watermarkColumns.filter { !wanted.contains($0) } : wanted
         for split in splits {
             let origin = definition.origin[split.split] ?? SplitOffset(0)
             if isRestored || split.offset <= origin && !split.reader.isFinished {
                 split.joined.append(consumer)
             } else {
                 let reader = try definition.connector.openReader(split.split, at: origin, onData: onData)
+                let meter = consumer.readsWatermark ? try makeMeter(all) : nil
                 split.catchUps.append(
-                    CatchUp(consumer: consumer, reader: reader, decoder: try definition.makeDecoder(wanted), offset: origin))
+                    CatchUp(consumer: consumer, reader: reader, decoder: try definition.makeDecoder(all), meter: meter, offset: origin))
                 consumer.catchingUp += 1
             }
         }
@@ -141,9 +168,18 @@ package final class SourceInput {
 
     /// One decoder for the union of all jobs' columns.
     private func renewDecoder() throws(SQLError) {
-        columns = Set(consumers.flatMap(\.columns)).sorted()
+        let isMetered = consumers.contains(where: \.readsWatermark)
+        columns = Set(consumers.flatMap(\.columns) + (isMetered ? watermarkColumns : [])).sorted()
         decoder = try definition.makeDecoder(columns)
+        meter = isMetered ? try makeMeter(columns) : nil
         for consumer in consumers { consumer.places = consumer.columns.map { columns.firstIndex(of: $0)! } }
+    }
+
+    private var watermarkColumns: [Int] { watermark?.expression.columnsUsed.sorted() ?? [] }
+
+    private func makeMeter(_ columns: [Int]) throws(SQLError) -> WatermarkMeter? {
+        guard let watermark else { return nil }
+        return try WatermarkMeter(watermark, columns: columns)
     }
 
     /// Jobs of which a node still reads with a reader of its own, or could not to its end.
@@ -179,6 +215,7 @@ package final class SourceInput {
             budget.spend(records: chunk.count, bytes: chunk.byteCount)
             let batches = decode(chunk, of: split, by: decoder)
             split.offset = chunk.nextOffset
+            if let meter { for batch in batches { split.greatest = later(split.greatest, meter.greatest(batch)) } }
             for batch in batches { for consumer in split.joined { consumer.accept(batch) } }
             guard serveInbox() else { return true }
         }
@@ -211,6 +248,7 @@ package final class SourceInput {
             }
             catchUp.reader.close()
             catchUp.consumer.catchingUp -= 1
+            split.greatest = later(split.greatest, catchUp.greatest)
             split.joined.append(catchUp.consumer)
             more = true
         }
@@ -228,7 +266,10 @@ package final class SourceInput {
             guard let chunk = try catchUp.reader.poll(maxRecords: share.records, maxBytes: share.bytes) else { return false }
             share.spend(records: chunk.count, bytes: chunk.byteCount)
             let due = chunk.nextOffset > split.offset ? chunk.prefix(before: split.offset) : chunk
-            for batch in decode(due, of: split, by: catchUp.decoder) { catchUp.consumer.node.accept(batch, input: 0) }
+            for batch in decode(due, of: split, by: catchUp.decoder) {
+                if let meter = catchUp.meter { catchUp.greatest = later(catchUp.greatest, meter.greatest(batch)) }
+                catchUp.accept(batch)
+            }
             catchUp.offset = due.nextOffset
             guard serveInbox() else { return true }
         }
@@ -236,6 +277,25 @@ package final class SourceInput {
     }
 
     package var offsets: [SourceSplit: SplitOffset] { Dictionary(uniqueKeysWithValues: splits.map { ($0.split, $0.offset) }) }
+
+    /// How far each job that asks is in each split.
+    package var progress: [WatermarkKey: [SourceSplit: SplitProgress]] {
+        var progress: [WatermarkKey: [SourceSplit: SplitProgress]] = [:]
+        func note(_ consumer: Consumer, _ split: SourceSplit, _ value: SplitProgress) {
+            guard consumer.readsWatermark else { return }
+            let key = WatermarkKey(job: consumer.node.job, source: definition.id)
+            progress[key, default: [:]][split] = progress[key]?[split].map { $0.slower(value) } ?? value
+        }
+        for split in splits {
+            let isBehind = split.reader.highWatermark.map { split.offset < $0 } ?? false
+            let shared = SplitProgress(greatest: split.greatest, offset: split.offset, isBehind: isBehind)
+            for consumer in split.joined { note(consumer, split.split, shared) }
+            for catchUp in split.catchUps {
+                note(catchUp.consumer, split.split, SplitProgress(greatest: catchUp.greatest, offset: catchUp.offset, isBehind: true))
+            }
+        }
+        return progress
+    }
 
     package var highWatermarks: [SourceSplit: SplitOffset] {
         Dictionary(uniqueKeysWithValues: splits.compactMap { split in split.reader.highWatermark.map { (split.split, $0) } })

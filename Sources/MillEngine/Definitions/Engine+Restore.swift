@@ -72,7 +72,9 @@ extension Engine {
     }
 
     private func resumedJob(_ object: CatalogObject, _ plan: StreamPlan) -> JobPlan {
-        JobPlan(id: object.id, name: object.name, plan: plan, storage: storage(of: object.id, recovered: keeper?.recovered))
+        JobPlan(
+            id: object.id, name: object.name, plan: plan, watermark: object.watermark,
+            storage: storage(of: object.id, recovered: keeper?.recovered))
     }
 
     /// Gives tables the rows that they had under another number of workers, in one epoch.

@@ -10,6 +10,7 @@ struct JobLine: Sendable {
     static let schema: Schema = [
         Field("Id", .int64), Field("Name", .varchar), Field("State", .varchar), Field("Epoch", .int64), Field("Rows", .int64),
         Field("Lag", .int64), Field("State Bytes", .int64), Field("Errors", .int64), Field("Rejects", .int64), Field("Message", .varchar),
+        Field("Late", .int64),
     ]
 
     var id: ObjectID
@@ -26,7 +27,7 @@ struct JobLine: Sendable {
         [
             .int(Int64(id.number)), .string(name), .string(state), .int(Int64(epoch.number)), .int(Int64(statistics.rowCount)),
             lag.map { .int($0) } ?? .null, .int(Int64(statistics.stateByteCount)), .int(statistics.errorCount), .int(Int64(rejects)),
-            message.map { .string($0) } ?? .null,
+            message.map { .string($0) } ?? .null, .int(statistics.lateCount),
         ]
     }
 }
@@ -103,6 +104,10 @@ extension Engine {
             return cancellation.reason != nil || record.epoch > before && record.hasReached(going)
         }
         if let reason = cancellation.reason { throw reason.error }
+        if reached.hasOpenWatermarks {
+            // What was read lets windows close; the next epoch does that.
+            _ = await conductor.wait { cancellation.reason != nil || $0.epoch > reached.epoch }
+        }
         try await untilRecovered(restoration.recovering.keys, cancellation)
         return stopped(Set(sources.all.map(\.id)), reached)
     }

@@ -43,7 +43,8 @@ package final class HashJoinOperator: Operator {
     }
 
     package init(
-        _ kind: JoinKind, left: StreamNode, right: StreamNode, leftKeys: [Int], rightKeys: [Int], residual: BoundExpression?
+        _ kind: JoinKind, left: StreamNode, right: StreamNode, leftKeys: [Int], rightKeys: [Int], residual: BoundExpression?,
+        closings: [KeyClosing?] = [nil, nil]
     ) throws(SQLError) {
         self.kind = kind
         self.residual = try residual.map { (residual) throws(SQLError) in
@@ -51,8 +52,8 @@ package final class HashJoinOperator: Operator {
         }
         schemas = [left.schema.map(\.type), right.schema.map(\.type)]
         sides = [
-            JoinSide(columns: schemas[0], keyColumns: leftKeys, isAppendOnly: left.properties.appendOnly),
-            JoinSide(columns: schemas[1], keyColumns: rightKeys, isAppendOnly: right.properties.appendOnly),
+            JoinSide(columns: schemas[0], keyColumns: leftKeys, isAppendOnly: left.properties.appendOnly, closing: closings[0]),
+            JoinSide(columns: schemas[1], keyColumns: rightKeys, isAppendOnly: right.properties.appendOnly, closing: closings[1]),
         ]
         switch kind {
         case .inner: tracks = [false, false]
@@ -74,7 +75,9 @@ package final class HashJoinOperator: Operator {
         own = input
         batchRow = 0
         candidate = 0
-        guard let kept = tracks[input] ? batch : withWholeKeys(batch, sides[input].keyColumns) else { return }
+        guard let onTime = sides[input].onTime(batch),
+            let kept = tracks[input] ? onTime : withWholeKeys(onTime, sides[input].keyColumns)
+        else { return }
         self.batch = kept
         sides[own].add(kept)
         sides[1 - own].firsts(of: kept, keyColumns: sides[own].keyColumns, into: firsts)
@@ -226,8 +229,15 @@ package final class HashJoinOperator: Operator {
     }
 
     package func closeEpoch(errors: OperatorErrors) {
-        for side in sides { side.removeEmptied() }
+        for side in sides {
+            side.removeEmptied()
+            side.removeClosed()
+        }
     }
+
+    package func openEpoch(_ watermark: WatermarkStep) { for side in sides { side.openEpoch(watermark) } }
+
+    package func finishRestore() { for side in sides { side.finishRestore() } }
 
     package func checkInvariants() -> [String] { sides.flatMap { $0.checkInvariants() } }
 

@@ -15,12 +15,15 @@ import MillState
 ///        20 4  previous row + 1; 0 throughout when no row can leave
 ///        24 4  its key's number
 /// ```
+/// With a watermark of a key column a key goes with all its rows once its time is closed (`KeyClosing`).
+///
 /// Rows with a NULL in a join key match nothing; an outer join still keeps them, under no key, to give them back padded.
 final class JoinSide {
     let rows: StateTable
     let keys: StateTable
     let keyColumns: [Int]
     private var emptied: [RowNumber] = []
+    private var closing: KeyClosing?
 
     private let rowHashes = UnsafeMutablePointer<UInt64>.allocate(capacity: Limits.batchRowsMax)
     private let keyHashes = UnsafeMutablePointer<UInt64>.allocate(capacity: Limits.batchRowsMax)
@@ -38,7 +41,8 @@ final class JoinSide {
     /// Whether rows are never taken back and so need no directory: a duplicate is just another row.
     private let isAppendOnly: Bool
 
-    init(columns: [SQLType], keyColumns: [Int], isAppendOnly: Bool) {
+    init(columns: [SQLType], keyColumns: [Int], isAppendOnly: Bool, closing: KeyClosing?) {
+        self.closing = closing
         rows = StateTable(columns: columns, payloadBytes: 32, equality: .representation, indexed: !isAppendOnly)
         keys = StateTable(columns: keyColumns.map { columns[$0] }, payloadBytes: 8)
         self.keyColumns = keyColumns
@@ -100,6 +104,7 @@ final class JoinSide {
         RowHash.hash(columns, count: fresh.count, into: keyHashes)
         var newKeys = Selection(capacity: fresh.count)
         keys.findOrInsert(columns, hashes: keyHashes, count: fresh.count, rows: keyNumbers, inserted: &newKeys)
+        closing?.note(newKeys, of: columns, keyNumbers)
         for position in 0..<fresh.count {
             let number = numbers[Int(fresh.rows[position])]
             let key = keyNumbers[position]
@@ -185,6 +190,30 @@ final class JoinSide {
         rows.compactHeapIfWorthwhile()
         keys.compactHeapIfWorthwhile()
     }
+
+    // MARK: Closing
+
+    func openEpoch(_ watermark: WatermarkStep) { closing?.step = watermark }
+
+    /// The rows whose time is not closed yet; nil when there are none.
+    func onTime(_ batch: DeltaBatch) -> DeltaBatch? { closing == nil ? batch : closing?.onTime(batch) }
+
+    /// Lets the keys go whose time is closed, with their rows; after `removeEmptied`.
+    func removeClosed() {
+        closing?.close(keys)
+        closing?.removeClosed { key in
+            var place = keys.payload(key).load(as: UInt32.self)
+            while place != 0 {
+                let number = place - 1
+                place = next(after: number)
+                rows.remove(number)
+            }
+            keys.remove(key)
+        }
+        closing?.rebuildIfWorthwhile(keys)
+    }
+
+    func finishRestore() { closing?.rebuild(keys) }
 
     private func unlink(_ number: RowNumber) {
         let row = rows.payload(number)
