@@ -7,10 +7,14 @@ package struct Closing: Hashable, Sendable, Codable {
     package var columns: [Int]
     /// Whether output waits for the closing, and then comes once (EMIT ON WINDOW CLOSE).
     package var emitsOnClose: Bool
+    /// Of a join by a range of time: for each input how much a row's time is above those that it matches, at least, in microseconds. The row
+    /// goes when what follows of the other input is above that. nil: by its own time.
+    package var reach: [Int64]?
 
-    package init(columns: [Int], emitsOnClose: Bool = false) {
+    package init(columns: [Int], emitsOnClose: Bool = false, reach: [Int64]? = nil) {
         self.columns = columns
         self.emitsOnClose = emitsOnClose
+        self.reach = reach
     }
 }
 
@@ -41,12 +45,20 @@ extension StreamNode {
             marks[schemas[0].count + 1] = inputs[0][window.timeColumn]
             return marks.remapped { column in keys.indices.filter { keys[$0] == column } }
         case .aggregate(let keys, _): return inputs[0].remapped { column in keys.indices.filter { keys[$0] == column } }
-        case .join(let kind, let leftKeys, let rightKeys, _):
+        case .join(let kind, let leftKeys, let rightKeys, let residual):
             var marks: Watermarks = [:]
             for (left, right) in zip(leftKeys, rightKeys) {
                 guard let own = inputs[0][left], let other = inputs[1][right] else { continue }
                 marks[left] = min(own, other)
                 if kind != .semi, kind != .anti { marks[schemas[0].count + right] = min(own, other) }
+            }
+            // An old row is shown again with one of the other side that is near enough.
+            if marks.isEmpty, kind == .inner,
+                let range = JoinTimeRange(residual, leftWidth: schemas[0].count, marked: inputs.map { $0.keys.sorted() }),
+                let own = inputs[0][range.columns[0]], let other = inputs[1][range.columns[1]], max(own.magnitude, other.magnitude) < Int64.max / 4
+            {
+                marks[range.columns[0]] = min(own, other + range.reach[0])
+                marks[schemas[0].count + range.columns[1]] = min(other, own + range.reach[1])
             }
             return marks
         case .union:
@@ -68,16 +80,21 @@ extension StreamNode {
     }
 
     /// What state an operator may let go by its inputs' watermarks; nil when none.
-    /// - Parameter inputs: of each input the columns with a watermark.
-    package static func closing(_ operation: StreamOperation, _ inputs: [[Int]], emitsOnClose: Bool) -> Closing? {
+    /// - Parameters:
+    ///   - inputs: of each input the columns with a watermark.
+    ///   - schemas: of each input its columns.
+    package static func closing(_ operation: StreamOperation, _ inputs: [[Int]], _ schemas: [Schema], emitsOnClose: Bool) -> Closing? {
         switch operation {
         case .aggregate(let keys, _):
             return keys.first(where: inputs[0].contains).map { Closing(columns: [$0], emitsOnClose: emitsOnClose) }
         case .sessionAggregate(let window, _, _):
             return inputs[0].contains(window.timeColumn) ? Closing(columns: [window.timeColumn], emitsOnClose: emitsOnClose) : nil
-        case .join(_, let leftKeys, let rightKeys, _):
-            let pair = zip(leftKeys, rightKeys).first { inputs[0].contains($0) && inputs[1].contains($1) }
-            return pair.map { Closing(columns: [$0, $1]) }
+        case .join(let kind, let leftKeys, let rightKeys, let residual):
+            if let (left, right) = zip(leftKeys, rightKeys).first(where: { inputs[0].contains($0) && inputs[1].contains($1) }) {
+                return Closing(columns: [left, right])
+            }
+            guard kind == .inner, let range = JoinTimeRange(residual, leftWidth: schemas[0].count, marked: inputs) else { return nil }
+            return Closing(columns: range.columns, reach: range.reach)
         default: return nil
         }
     }

@@ -20,7 +20,7 @@ package struct PlanBuilder {
             operation, inputs: inputs, schema: schema,
             properties: StreamProperties(appendOnly: appendOnly, distribution: distribution, watermarks: watermarks))
         let marks = inputs.map { plan[$0].properties.watermarks }
-        node.closing = StreamNode.closing(operation, marks, emitsOnClose: emitsOnClose)
+        node.closing = StreamNode.closing(operation, marks, inputs.map { self.schema($0) }, emitsOnClose: emitsOnClose)
         if node.closing?.emitsOnClose == true { node.properties.appendOnly = true }
         if !inputs.isEmpty {
             let zeros = marks.map { columns in Watermarks(uniqueKeysWithValues: columns.map { ($0, 0) }) }

@@ -3,6 +3,7 @@ import MillColumnar
 import MillExpr
 import MillIO
 import MillPlan
+import MillState
 import MillStore
 import MillTestKit
 import Testing
@@ -25,7 +26,7 @@ import Testing
 
 struct LateRowRun {
     enum Form: String, CaseIterable {
-        case byWindow, byWindowAndKey, byTime, overGroups, overView, join, sessions
+        case byWindow, byWindowAndKey, byTime, overGroups, overView, join, near, sessions
     }
 
     private struct Table {
@@ -52,11 +53,14 @@ struct LateRowRun {
 
     init(seed: UInt64, _ form: Form) {
         self.form = form
-        random = SeededGenerator(seed: seed &* 0x9E37_79B9_7F4A_7C15)
-        isAppendOnly = form == .sessions || random.oneIn(3)
-        emitsOnClose = form != .join && random.oneIn(2)
+        var random = SeededGenerator(seed: seed &* 0x9E37_79B9_7F4A_7C15)
+        let isRarelyAppendOnly = random.oneIn(3)
+        let mayWait = random.oneIn(2)
+        isAppendOnly = form == .sessions || isRarelyAppendOnly
+        emitsOnClose = form != .join && form != .near && mayWait
         driver = CircuitDriver(workerCount: random.number(1...3), seed: random.next())
-        for number in 0..<(form == .join ? 2 : 1) {
+        self.random = random
+        for number in 0..<(form == .join || form == .near ? 2 : 1) {
             tables.append(Table(reference: RelationReference(id: ObjectID(UInt32(100 + number)), name: "t\(number)", kind: .table)))
         }
         makeViews()
@@ -107,11 +111,28 @@ struct LateRowRun {
             let kind = random.pick([JoinKind.inner, .left, .full, .semi, .anti])
             let keys = random.pick([[1], [1, 2], [2, 1]])
             addView(builder.materialize(builder.join(kind, rows, scan(1, &builder), leftKeys: keys, rightKeys: keys)))
+        case .near:
+            let keys = random.pick([[2], []])
+            addView(builder.materialize(builder.join(.inner, rows, scan(1, &builder), leftKeys: keys, rightKeys: keys, residual: nearness())))
         case .sessions:
             let window = SessionWindow(
                 timeColumn: 1, boundType: .timestamp, gapMicros: random.pick([1, 3, 10]) * Self.minute, partition: random.pick([[], [2]]))
             addView(builder.materialize(builder.sessionAggregate(rows, window, keys: window.partition + random.pick(emitsOnClose ? [[5, 6], [6]] : [[5, 6], [5], [6]]), calls)))
         }
+    }
+
+    /// `l.at >= r.at - ... AND l.at + ... <= r.at`, or one of both, which closes nothing.
+    private mutating func nearness() -> BoundExpression {
+        func minutes(_ range: ClosedRange<Int>) -> BoundExpression {
+            .literal(.interval(Interval(months: 0, days: 0, micros: Int64(random.number(range)) * Self.minute)), .interval)
+        }
+        func call(_ name: String, _ a: BoundExpression, _ b: BoundExpression, _ type: SQLType) -> BoundExpression {
+            .call(ScalarFunction(name: name, argumentTypes: [a.type, b.type]), [a, b], type, nil)
+        }
+        let (left, right) = (BoundExpression.column(1, .timestamp), BoundExpression.column(6, .timestamp))
+        let lower = call(random.pick(["greater", "greater_or_equal"]), left, call("subtract", right, minutes(-3...10), .timestamp), .boolean)
+        let upper = call(random.pick(["less", "less_or_equal"]), call("add", left, minutes(-10...3), .timestamp), right, .boolean)
+        return random.pick([.and([lower, upper]), .and([upper, lower]), lower, upper])
     }
 
     mutating func problem() -> String? {

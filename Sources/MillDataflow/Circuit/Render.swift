@@ -89,10 +89,12 @@ package struct RenderedJob {
                 keys: keys, calls: calls, input: input?.schema ?? [], isAppendOnly: input?.properties.appendOnly ?? false,
                 ownsGlobalGroup: inputs.here.number == 0, closing: closing(node, keys, input?.schema ?? [], late))
         case .join(let kind, let leftKeys, let rightKeys, let residual):
-            let (left, right) = (job.plan[node.inputs[0]], job.plan[node.inputs[1]])
+            let sides = node.inputs.map { job.plan[$0] }
+            let closing = node.closing.map { closing in
+                JoinClosing(filters: [0, 1].map { lateFilter(node, $0, closing, sides[$0].schema, late) }, reach: closing.reach)
+            }
             return try HashJoinOperator(
-                kind, left: left, right: right, leftKeys: leftKeys, rightKeys: rightKeys, residual: residual,
-                closings: [closing(node, leftKeys, left.schema, late), closing(node, input: 1, rightKeys, right.schema, late)])
+                kind, left: sides[0], right: sides[1], leftKeys: leftKeys, rightKeys: rightKeys, residual: residual, closing: closing)
         case .union, .result: return PassOperator()
         case .blackhole: return BlackholeOperator()
         case .rank(let window, let functions, let cut):
@@ -106,11 +108,10 @@ package struct RenderedJob {
         }
     }
 
-    /// How an operator lets go of the keys of an input by a watermark.
-    /// - Parameter keys: the key's columns in the input.
-    private static func closing(_ node: StreamNode, input: Int = 0, _ keys: [Int], _ schema: Schema, _ late: LateRows) -> KeyClosing? {
-        guard let closing = node.closing, let key = keys.firstIndex(of: closing.columns[input]) else { return nil }
-        return KeyClosing(filter: lateFilter(node, input, closing, schema, late), key: key, emitsOnClose: closing.emitsOnClose)
+    /// How an aggregate lets go of its groups by a watermark.
+    private static func closing(_ node: StreamNode, _ keys: [Int], _ schema: Schema, _ late: LateRows) -> KeyClosing? {
+        guard let closing = node.closing, let key = keys.firstIndex(of: closing.columns[0]) else { return nil }
+        return KeyClosing(filter: lateFilter(node, 0, closing, schema, late), key: key, emitsOnClose: closing.emitsOnClose)
     }
 
     private static func lateFilter(_ node: StreamNode, _ input: Int, _ closing: Closing, _ schema: Schema, _ late: LateRows) -> LateFilter {

@@ -228,11 +228,8 @@ package final class WorkerCircuit: RenderInputs {
         (job.passed, job.now) = (passed.last ?? [:], now.last ?? [:])
         for (number, node) in rendered.job.plan.nodes.enumerated() {
             guard let closing = node.closing else { continue }
-            func least(_ marks: [Watermarks]) -> Int64? {
-                let own = zip(node.inputs, closing.columns).map { marks[$0.number][$1] }
-                return own.contains(nil) ? nil : own.compactMap { $0 }.min()
-            }
-            rendered.nodes[number].operation.openEpoch(WatermarkStep(passed: least(passed), now: least(now)))
+            let steps = zip(node.inputs, closing.columns).map { WatermarkStep(passed: passed[$0.number][$1], now: now[$0.number][$1]) }
+            rendered.nodes[number].operation.openEpoch(steps)
         }
     }
 

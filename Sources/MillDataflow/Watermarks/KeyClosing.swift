@@ -2,22 +2,22 @@ import MillBase
 import MillColumnar
 import MillState
 
-/// Which keys of a table close by the watermark of one of their columns, and when: groups of an aggregate, keys of a join's side.
+/// Which rows of a table close by the watermark of one of their columns, and when: groups of an aggregate, keys or rows of a join's side.
 ///
-/// An epoch that opens with the watermark W takes rows of times from the watermark before on, and at its end gives up the keys of times
-/// before W (`StreamNode.watermarks`). A key without a finite time never closes.
+/// An epoch that opens with the watermark W takes rows of times from the watermark before on, and at its end gives up the rows of times
+/// before W (`StreamNode.watermarks`). A row without a finite time never closes.
 package struct KeyClosing {
     var step = WatermarkStep()
     let emitsOnClose: Bool
     private let filter: LateFilter
-    /// The place of the closing column among the key's, which is its column in the table.
+    /// The closing column in the table.
     private let key: Int
     private var index = ClosingIndex()
-    /// The keys that close in this epoch, and how many of them are given out.
+    /// Those that close in this epoch, and how many of them are given out.
     private var closed: [RowNumber] = []
     private var position = 0
 
-    init(filter: LateFilter, key: Int, emitsOnClose: Bool) {
+    init(filter: LateFilter, key: Int, emitsOnClose: Bool = false) {
         self.filter = filter
         self.key = key
         self.emitsOnClose = emitsOnClose
@@ -27,10 +27,10 @@ package struct KeyClosing {
 
     func onTime(_ batch: DeltaBatch) -> DeltaBatch? { filter.onTime(batch, step.passed) }
 
-    /// Keys have been made for some rows of a batch.
+    /// Rows have been made for some rows of a batch.
     /// - Parameters:
-    ///   - columns: of the key, in the batch.
-    ///   - rows: for each row of the batch its key's.
+    ///   - columns: of the table, in the batch.
+    ///   - rows: for each row of the batch the table's.
     mutating func note(_ inserted: borrowing Selection, of columns: [Column], _ rows: UnsafePointer<RowNumber>) {
         let times = EventTimes(columns[key])
         for position in 0..<inserted.count {
@@ -39,7 +39,7 @@ package struct KeyClosing {
         }
     }
 
-    /// Finds the keys that close now: those in the index, which may have gone or become others.
+    /// Finds what closes now: rows in the index, which may have gone or become others.
     mutating func close(_ table: StateTable, where lives: (RowNumber) -> Bool = { _ in true }) {
         guard let now = step.now else { return }
         let candidates = index.take(before: now).filter { table.storedHash($0) != 0 && lives($0) }
@@ -59,7 +59,7 @@ package struct KeyClosing {
         position = 0
     }
 
-    /// Keys that come and go without their time being closed leave places in the index.
+    /// Rows that come and go without their time being closed leave places in the index.
     mutating func rebuildIfWorthwhile(_ table: StateTable) {
         if index.count > 2 * table.count + 65_536 { rebuild(table) }
     }

@@ -28,6 +28,8 @@ package final class Conductor: Sendable {
     private let injected = Mutex<DMLPosition>(.zero)
     /// Used on the conductor's thread; another may ask whether time matters to it.
     private let book: Mutex<WatermarkBook>
+    /// Jobs without state from before that no epoch has had yet.
+    private let fresh = Mutex<Set<ObjectID>>([])
     private let threads = Mutex<[PinnedThread]>([])
     private let options: Options
 
@@ -173,6 +175,7 @@ package final class Conductor: Sendable {
         do throws(SQLError) {
             try book.withLock { (book) throws(SQLError) in try book.begin(job.id, from: job.isRestored ? job.storage?.recovered : nil) }
         } catch { return .failure(error) }
+        if !job.isRestored { fresh.withLock { _ = $0.insert(job.id) } }
         let results = gather { circuit -> SQLError? in
             do throws(SQLError) {
                 try circuit.attach(job)
@@ -370,7 +373,12 @@ package final class Conductor: Sendable {
         let position = injected.withLock { $0 }
         let share = EpochBudget(records: max(records / workers.count, 1), bytes: options.bytesMax / workers.count)
         let readers = EpochReaders(workers.count)
-        let watermarks = EpochWatermarks(openedAtMicros: openedAt, steps: book.withLock { $0.open() }, behind: published.catchingUp)
+        let fresh = fresh.withLock { fresh in
+            defer { fresh = [] }
+            return fresh
+        }
+        let watermarks = EpochWatermarks(
+            openedAtMicros: openedAt, steps: book.withLock { $0.open() }, behind: published.catchingUp.union(fresh))
         for worker in workers { worker.mailbox.send(.openEpoch(epoch, share, readers, watermarks)) }
         var report = EpochReport()
         var open = workers.count

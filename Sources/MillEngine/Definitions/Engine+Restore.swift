@@ -91,7 +91,11 @@ extension Engine {
     private func restore(_ stored: StoredObject) {
         let id = stored.object.id
         catalog.restore(stored.object)
-        if let failure = stored.failure { restoration.reasons[id] = failure }
+        if let failure = stored.failure {
+            restoration.reasons[id] = failure
+            // Without its watermark it would not be what it was.
+            if stored.object.kind == .source || stored.object.kind == .table { return }
+        }
         if stored.object.kind == .source { restoration.sources[id] = stored.origin }
         guard let job = stored.job else { return }
         if stored.object.kind == .materializedView {

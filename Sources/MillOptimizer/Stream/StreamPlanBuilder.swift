@@ -25,7 +25,7 @@ struct StreamPlanBuilder {
     /// from its inputs; those of an input of the plan are given.
     mutating func add(_ operation: StreamOperation, _ inputs: [NodeIndex], _ schema: Schema, _ given: StreamProperties) -> NodeIndex {
         var properties = given
-        let closing = StreamNode.closing(operation, inputs.map { self[$0].properties.watermarks }, emitsOnClose: emitsOnClose)
+        let closing = StreamNode.closing(operation, inputs.map { self[$0].properties.watermarks }, inputs.map { self[$0].schema }, emitsOnClose: emitsOnClose)
         if !inputs.isEmpty { properties.watermarks = watermarks(operation, inputs) }
         if closing?.emitsOnClose == true { properties.appendOnly = true }
         let identity = Identity(operation: operation, inputs: inputs, types: schema.map(\.type), properties: properties)

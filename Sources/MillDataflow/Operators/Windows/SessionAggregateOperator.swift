@@ -84,7 +84,7 @@ package final class SessionAggregateOperator: Operator {
         }
     }
 
-    package func openEpoch(_ watermark: WatermarkStep) { closing?.step = watermark }
+    package func openEpoch(_ watermarks: [WatermarkStep]) { closing?.step = watermarks[0] }
 
     private func add(_ batch: DeltaBatch, _ errors: OperatorErrors) {
         let count = batch.count
