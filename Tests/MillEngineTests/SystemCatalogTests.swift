@@ -105,7 +105,7 @@ struct SystemCatalogTests {
         #expect(try await rows(world, "\\dn") == ["public|root"])
         #expect(try await rows(world, "\\du") == ["root|t|t|t|t|t|-1||{}|t|t"])
         #expect(try await rows(world, "\\df") == [])
-        #expect(try await rows(world, "\\dp").count == 6)
+        #expect(try await rows(world, "\\dp").count == 7)
     }
 
     @Test func namesAreCompleted() async throws {
