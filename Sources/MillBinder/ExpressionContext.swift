@@ -20,6 +20,7 @@ enum Clause: String {
     case returning = "RETURNING"
     case update = "UPDATE"
     case defaultValue = "DEFAULT expressions"
+    case watermark = "WATERMARK expressions"
 
     var allowsAggregates: Bool {
         switch self {
@@ -32,7 +33,7 @@ enum Clause: String {
 
     var allowsSubqueries: Bool {
         switch self {
-        case .joinCondition, .limit, .offset, .tableFunction, .defaultValue, .returning, .aggregateFilter: false
+        case .joinCondition, .limit, .offset, .tableFunction, .defaultValue, .watermark, .returning, .aggregateFilter: false
         default: true
         }
     }

@@ -11,6 +11,8 @@ package struct CatalogObject: Hashable, Sendable {
     package var columns: [CatalogColumn]
     /// Numbers of the PRIMARY KEY's columns; empty without one.
     package var primaryKey: [Int]
+    /// Of a source or table.
+    package var watermark: SourceWatermark?
     /// What it reads directly. DROP of one of these is refused or cascades.
     package var dependencies: [ObjectID]
     /// The CREATE statement as the parser prints it, for SHOW CREATE and for starting again.
@@ -30,7 +32,8 @@ package struct CatalogObject: Hashable, Sendable {
     }
 
     package init(
-        id: ObjectID, schemaName: String, name: String, kind: Kind, columns: [CatalogColumn], primaryKey: [Int] = [], dependencies: [ObjectID] = [],
+        id: ObjectID, schemaName: String, name: String, kind: Kind, columns: [CatalogColumn], primaryKey: [Int] = [],
+        watermark: SourceWatermark? = nil, dependencies: [ObjectID] = [],
         definition: String = "", options: [CatalogOption] = [], query: BoundQuery? = nil
     ) {
         self.id = id
@@ -39,6 +42,7 @@ package struct CatalogObject: Hashable, Sendable {
         self.kind = kind
         self.columns = columns
         self.primaryKey = primaryKey
+        self.watermark = watermark
         self.dependencies = dependencies
         self.definition = definition
         self.options = options

@@ -77,6 +77,8 @@ package actor Engine {
     var paused: [ObjectID: UInt64] = [:]
     private var discovery: Task<Void, Never>?
     private var checkpoints: Task<Void, Never>?
+    /// Lets watermarks go on without splits that have become idle.
+    private var idleness: Task<Void, Never>?
     /// Sources that have not yet answered which splits they have.
     private var discovering: [ObjectID: Discovery] = [:]
 
@@ -133,10 +135,23 @@ package actor Engine {
         if let keeper { checkpoints = Task { [weak self] in await keeper.run { [weak self] in _ = await self?.checkpoint() } } }
     }
 
+    /// Begins to look whether splits of sources with watermarks have become idle: nothing else tells that nothing comes.
+    func watchIdleness() {
+        guard idleness == nil else { return }
+        let (clock, conductor) = (environment.clock, conductor)
+        let pause = Duration.nanoseconds(Int64(clamping: max(options.conductor.idleNanos / 4, 10_000_000)))
+        idleness = Task {
+            // Only cancellation throws.
+            while (try? await clock.sleep(for: pause)) != nil { if conductor.waitsForIdleness { conductor.wake() } }
+        }
+    }
+
     /// Ends all work after a last checkpoint.
     package func stop() async {
         discovery?.cancel()
         discovery = nil
+        idleness?.cancel()
+        idleness = nil
         checkpoints?.cancel()
         // Who waits for state, or reads it, ends.
         restoration.gate.fail(Self.stopped)

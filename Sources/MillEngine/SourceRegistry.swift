@@ -3,6 +3,7 @@ package import MillCatalog
 package import MillColumnar
 package import MillConnectorKit
 import MillDataflow
+import MillPlan
 import Synchronization
 
 /// Makes connectors and decoders from the options of CREATE SOURCE. Implemented where the connectors are known.
@@ -32,6 +33,7 @@ package struct AssembledSource: Sendable {
 final class SourceRegistry: Sendable {
     private struct Entry {
         var definition: SourceDefinition
+        var watermark: SourceWatermark?
         /// Origin's splits and those found later, numbered as they came.
         var splits: [SourceSplit: Int]
         /// Where a checkpoint has the jobs that read it.
@@ -49,13 +51,15 @@ final class SourceRegistry: Sendable {
     ///   - pausedAt: up to where it is read, if it is paused.
     ///   - onSplitChange: called when the source may have got splits.
     func add(
-        _ definition: SourceDefinition, resumed: [SourceSplit: SplitOffset] = [:], pausedAt: [SourceSplit: SplitOffset]? = nil,
+        _ definition: SourceDefinition, watermark: SourceWatermark? = nil, resumed: [SourceSplit: SplitOffset] = [:],
+        pausedAt: [SourceSplit: SplitOffset]? = nil,
         onSplitChange: @escaping @Sendable () -> Void
     ) {
         let known = Set(definition.origin.keys).union(resumed.keys)
         let splits = Dictionary(uniqueKeysWithValues: known.sorted().enumerated().map { ($1, $0) })
         let entry = Entry(
-            definition: definition, splits: splits, resumed: resumed, pausedAt: pausedAt, subscription: definition.connector.onSplitChange(onSplitChange))
+            definition: definition, watermark: watermark, splits: splits, resumed: resumed, pausedAt: pausedAt,
+            subscription: definition.connector.onSplitChange(onSplitChange))
         entries.withLock { $0[definition.id] = entry }
     }
 
@@ -97,7 +101,7 @@ final class SourceRegistry: Sendable {
         onRejects: @escaping SourceInput.RejectHandler
     ) throws(SQLError) -> SourceInput {
         guard let entry = entries.withLock({ $0[id] }) else { throw SQLError(.undefinedObject, "source \(id) does not exist") }
-        let input = SourceInput(definition: entry.definition, onData: onData, onRejects: onRejects)
+        let input = SourceInput(definition: entry.definition, watermark: entry.watermark, onData: onData, onRejects: onRejects)
         if let ends = entry.pausedAt { input.pause(at: ends) }
         for split in splits(of: id, on: worker, workerCount: workerCount) { try input.add(split, at: entry.resumed[split]) }
         return input

@@ -33,6 +33,12 @@ enum MetaRows {
                     object.primaryKey.firstIndex(of: position),
                 ])
         }
+        if let watermark = object.watermark {
+            let rule = try PlanText(encoding: watermark)
+            try database.execute(
+                sql: "INSERT INTO watermarks (object_id, rule, rule_version, rule_crc32c) VALUES (?, ?, ?, ?)",
+                arguments: [object.id.number, rule.text, rule.version, rule.checksum])
+        }
         for (position, option) in object.options.enumerated() {
             try database.execute(
                 sql: "INSERT INTO options (object_id, position, name, value) VALUES (?, ?, ?, ?)",
@@ -71,6 +77,7 @@ enum MetaRows {
         let origins = try rows("origins", database, order: "split")
         let jobs = try rows("jobs", database, order: "object_id")
         let pauses = try rows("pauses", database, order: "object_id")
+        let watermarks = try rows("watermarks", database, order: "object_id")
         var objects: [StoredObject] = []
         for row in try Row.fetchAll(database, sql: "SELECT * FROM objects ORDER BY id") {
             let id: UInt32 = row["id"]
@@ -87,6 +94,9 @@ enum MetaRows {
             var failure: SQLError?
             if let text = PlanText(row, "query") {
                 do throws(SQLError) { object.query = try text.decoded(BoundQuery.self, of: object) } catch { failure = error }
+            }
+            if let text = watermarks[id]?.first.flatMap({ PlanText($0, "rule") }) {
+                do throws(SQLError) { object.watermark = try text.decoded(SourceWatermark.self, of: object) } catch { failure = error }
             }
             let job = try jobs[id]?.first.map { try self.job($0, of: object) }
             let pause = pauses[id]?.first.map { UInt64(bitPattern: $0["number"] as Int64) }

@@ -52,6 +52,10 @@ enum MetaSchema {
 
     private static let version2 = """
         CREATE TABLE pauses (object_id INTEGER PRIMARY KEY NOT NULL REFERENCES objects ON DELETE CASCADE, number INTEGER NOT NULL) STRICT;
+        CREATE TABLE watermarks (
+            object_id INTEGER PRIMARY KEY NOT NULL REFERENCES objects ON DELETE CASCADE,
+            rule TEXT NOT NULL, rule_version INTEGER NOT NULL, rule_crc32c INTEGER NOT NULL
+        ) STRICT;
         """
 
     /// Checks that the file is ours, whole and not newer than this program, and brings it up to date.

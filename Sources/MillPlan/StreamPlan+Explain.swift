@@ -26,7 +26,7 @@ extension StreamPlan {
                 lines.append(indent + node.operation.title + label + " (see above)")
                 return
             }
-            lines.append(indent + node.operation.title + label + summary(node) + " " + properties(node))
+            lines.append(indent + node.operation.title + label + summary(node) + closing(node) + " " + properties(node))
             for input in node.inputs { walk(input, depth: depth + 1) }
         }
         walk(root, depth: 0)
@@ -43,7 +43,15 @@ extension StreamPlan {
         }
         if let key = node.properties.uniqueKey { parts.append("key" + printer.names(key)) }
         if node.properties.appendOnly { parts.append("append-only") }
+        if !node.properties.watermarks.isEmpty { parts.append("watermark" + printer.names(node.properties.watermarks)) }
         return "<" + parts.joined(separator: ", ") + ">"
+    }
+
+    /// What goes by a watermark, with a blank before; empty when all stays.
+    private func closing(_ node: StreamNode) -> String {
+        guard let closing = node.closing else { return "" }
+        let names = zip(node.inputs, closing.columns).map { ExplainExpression(self[$0].schema).name($1) }
+        return " \(closing.emitsOnClose ? "emits and closes" : "closes") by " + names.joined(separator: " and ")
     }
 
     /// The node's arguments in braces, with a blank before; empty when it has none.

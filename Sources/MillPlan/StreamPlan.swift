@@ -8,7 +8,7 @@ package import MillExpr
 /// exchanges are named by them. Stored with the catalog and read back, never made anew.
 package struct StreamPlan: Hashable, Sendable, Codable {
     /// The version of the stored form that this program writes; it is raised whenever an older program could misread a plan.
-    package static let formatVersion = 1
+    package static let formatVersion = 2
 
     /// Inputs come before their consumers; the last node is the root.
     package private(set) var nodes: [StreamNode] = []
@@ -61,6 +61,8 @@ package struct StreamNode: Hashable, Sendable, Codable {
     package var inputs: [NodeIndex]
     package var schema: Schema
     package var properties: StreamProperties
+    /// What of its state goes by a watermark; nil: it keeps all, or none.
+    package var closing: Closing?
 
     package init(_ operation: StreamOperation, inputs: [NodeIndex], schema: Schema, properties: StreamProperties) {
         self.operation = operation
@@ -78,11 +80,23 @@ package struct StreamProperties: Hashable, Sendable, Codable {
     package var appendOnly: Bool
     /// Which worker holds a row.
     package var distribution: Distribution
+    /// Columns that have a watermark, ascending.
+    package var watermarks: [Int]
 
-    package init(uniqueKey: [Int]? = nil, appendOnly: Bool, distribution: Distribution) {
+    package init(uniqueKey: [Int]? = nil, appendOnly: Bool, distribution: Distribution, watermarks: [Int] = []) {
         self.uniqueKey = uniqueKey
         self.appendOnly = appendOnly
         self.distribution = distribution
+        self.watermarks = watermarks
+    }
+
+    /// Plans of version 1 have no watermarks.
+    package init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        uniqueKey = try container.decodeIfPresent([Int].self, forKey: .uniqueKey)
+        appendOnly = try container.decode(Bool.self, forKey: .appendOnly)
+        distribution = try container.decode(Distribution.self, forKey: .distribution)
+        watermarks = try container.decodeIfPresent([Int].self, forKey: .watermarks) ?? []
     }
 }
 

@@ -51,7 +51,7 @@ package final class CircuitDriver {
     }
 
     /// Runs one epoch to its end; returns what is wrong with the circuits after it.
-    package func runEpoch() -> [String] {
+    package func runEpoch(_ watermarks: EpochWatermarks = EpochWatermarks()) -> [String] {
         var unopened = Array(0..<workerCount)
         while true {
             let waiting = mail.queues.indices.filter { !mail.queues[$0].isEmpty && !unopened.contains($0 % workerCount) }
@@ -62,7 +62,7 @@ package final class CircuitDriver {
                 circuits[waiting[choice] % workerCount].receive(message)
             } else {
                 let worker = unopened.remove(at: choice - waiting.count)
-                circuits[worker].openEpoch(EpochBudget(records: 1, bytes: 1)) { true }
+                circuits[worker].openEpoch(EpochBudget(records: 1, bytes: 1), watermarks: watermarks) { true }
             }
         }
         return problems
@@ -84,7 +84,8 @@ package final class CircuitDriver {
     package func seal(_ position: EpochPosition, everything: Bool) -> Checkpoint {
         let jobs = circuits[0].storedJobs.subtracting(catchingUp)
         return Checkpoint(
-            position: position, workers: workerCount, tables: circuits.flatMap { $0.seal(jobs, everything: everything) }, notes: [])
+            position: position, workers: workerCount, tables: circuits.flatMap { $0.seal(jobs, everything: everything) },
+            notes: jobs.compactMap { LateRows.note($0, [lateRows(of: $0)]) })
     }
 
     /// The stored rows of a view or table on all workers.
@@ -94,6 +95,11 @@ package final class CircuitDriver {
             return view.table.snapshot().batches(
                 columns: Array(view.table.layout.columns.indices), weightOffset: MaterializeOperator.weightOffset)
         }
+    }
+
+    /// What came too late for a view, on all workers.
+    package func lateRows(of id: ObjectID) -> LateRows.Kept {
+        circuits.reduce(into: LateRows.Kept()) { all, circuit in if let kept = circuit.lateRows(of: id)?.kept { all.merge(kept) } }
     }
 
     package func errors(of id: ObjectID) -> [OperatorErrors.Entry: Int64] {

@@ -5,16 +5,28 @@ package import MillPlan
 /// Writes stream plans by hand, with the exchanges that operators demand.
 package struct PlanBuilder {
     package private(set) var plan = StreamPlan()
+    /// EMIT ON WINDOW CLOSE.
+    package var emitsOnClose = false
 
     package init() {}
 
     package func schema(_ index: NodeIndex) -> Schema { plan[index].schema }
 
     private mutating func add(
-        _ operation: StreamOperation, _ inputs: [NodeIndex], _ schema: Schema, appendOnly: Bool, _ distribution: Distribution
+        _ operation: StreamOperation, _ inputs: [NodeIndex], _ schema: Schema, appendOnly: Bool, _ distribution: Distribution,
+        watermarks: [Int] = []
     ) -> NodeIndex {
-        plan.add(
-            StreamNode(operation, inputs: inputs, schema: schema, properties: StreamProperties(appendOnly: appendOnly, distribution: distribution)))
+        var node = StreamNode(
+            operation, inputs: inputs, schema: schema,
+            properties: StreamProperties(appendOnly: appendOnly, distribution: distribution, watermarks: watermarks))
+        let marks = inputs.map { plan[$0].properties.watermarks }
+        node.closing = StreamNode.closing(operation, marks, inputs.map { self.schema($0) }, emitsOnClose: emitsOnClose)
+        if node.closing?.emitsOnClose == true { node.properties.appendOnly = true }
+        if !inputs.isEmpty {
+            let zeros = marks.map { columns in Watermarks(uniqueKeysWithValues: columns.map { ($0, 0) }) }
+            node.properties.watermarks = StreamNode.watermarks(operation, zeros, inputs.map { self.schema($0) }).keys.sorted()
+        }
+        return plan.add(node)
     }
 
     private mutating func addAlike(_ operation: StreamOperation, _ input: NodeIndex, _ schema: Schema? = nil) -> NodeIndex {
@@ -23,13 +35,18 @@ package struct PlanBuilder {
     }
 
     /// The input of a table's own job.
-    package mutating func tableInput(_ relation: RelationReference, _ schema: Schema, appendOnly: Bool = false) -> NodeIndex {
-        add(.source(relation, columns: Array(schema.indices)), [], schema, appendOnly: appendOnly, .any)
+    package mutating func tableInput(_ relation: RelationReference, _ schema: Schema, appendOnly: Bool = false, watermarks: [Int] = []) -> NodeIndex {
+        add(.source(relation, columns: Array(schema.indices)), [], schema, appendOnly: appendOnly, .any, watermarks: watermarks)
     }
 
-    package mutating func relation(_ relation: RelationReference, _ schema: Schema, columns: [Int]? = nil, appendOnly: Bool = false) -> NodeIndex {
+    package mutating func relation(
+        _ relation: RelationReference, _ schema: Schema, columns: [Int]? = nil, appendOnly: Bool = false,
+        watermarks: [Int] = []
+    ) -> NodeIndex {
         let columns = columns ?? Array(schema.indices)
-        return add(.relation(relation, columns: columns), [], columns.map { schema[$0] }, appendOnly: appendOnly, .any)
+        return add(
+            .relation(relation, columns: columns), [], columns.map { schema[$0] }, appendOnly: appendOnly, .any,
+            watermarks: watermarks.compactMap { columns.firstIndex(of: $0) }.sorted())
     }
 
     package mutating func values(_ rows: [[Scalar]], _ schema: Schema) -> NodeIndex { add(.values(rows), [], schema, appendOnly: true, .single) }

@@ -1,7 +1,7 @@
 import MillColumnar
 package import MillExpr
 
-/// Expressions a row at a time, as far as the laws need them: columns, literals, logic, comparisons.
+/// Expressions a row at a time, as far as the laws need them: columns, literals, logic, comparisons, times moved by intervals without months.
 package enum ReferenceExpression {
     package static func evaluate(_ expression: BoundExpression, _ row: ReferenceRow) -> ReferenceValue {
         switch expression {
@@ -37,7 +37,15 @@ package enum ReferenceExpression {
         case "greater": return .boolean(ReferenceValue.isLess(right, left))
         case "less_or_equal": return .boolean(!ReferenceValue.isLess(right, left))
         case "greater_or_equal": return .boolean(!ReferenceValue.isLess(left, right))
+        case "add", "subtract": return moved(left, by: right, forward: name == "add")
         default: preconditionFailure("the laws do not use the function \(name)")
         }
+    }
+
+    private static func moved(_ time: ReferenceValue, by interval: ReferenceValue, forward: Bool) -> ReferenceValue {
+        guard case .integer(let time) = time, case .interval(let interval) = interval else { preconditionFailure("the laws move times by intervals") }
+        let micros = Int64(interval.days) * 86_400_000_000 + interval.micros
+        // The infinities stay.
+        return .integer(time == .max || time == .min ? time : forward ? time + micros : time - micros)
     }
 }

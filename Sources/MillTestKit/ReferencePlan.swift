@@ -11,11 +11,19 @@ package struct ReferencePlan {
     private let plan: StreamPlan
     private let relations: [ObjectID: [ReferenceRow]]
 
-    /// - Parameter relations: the rows of every source, table and view that the plan reads.
-    package static func evaluate(_ plan: StreamPlan, _ relations: [ObjectID: [ReferenceRow]]) -> [ReferenceRow] {
+    /// - Parameters:
+    ///   - relations: the rows of every source, table and view that the plan reads.
+    ///   - inputs: what of a node's inputs counts; all rows unless told.
+    ///   - output: what of a node's rows is given out; all unless told.
+    package static func evaluate(
+        _ plan: StreamPlan, _ relations: [ObjectID: [ReferenceRow]], inputs: (StreamNode, [[ReferenceRow]]) -> [[ReferenceRow]] = { $1 },
+        output: (NodeIndex, [ReferenceRow]) -> [ReferenceRow] = { $1 }
+    ) -> [ReferenceRow] {
         let reference = ReferencePlan(plan: plan, relations: relations)
         var results: [[ReferenceRow]] = []
-        for node in plan.nodes { results.append(reference.apply(node, node.inputs.map { results[$0.number] })) }
+        for (number, node) in plan.nodes.enumerated() {
+            results.append(output(NodeIndex(number), reference.apply(node, inputs(node, node.inputs.map { results[$0.number] }))))
+        }
         return results[plan.root.number]
     }
 

@@ -77,10 +77,12 @@ struct PlanWorld {
                     CatalogObject(
                         id: ObjectID(0), schemaName: bound.schemaName, name: bound.name, kind: bound.kind, columns: bound.columns,
                         primaryKey: bound.primaryKey))
+                let marks = bound.watermark.map { [$0.column] } ?? []
+                if bound.kind == .source { properties[object.id] = StreamProperties(appendOnly: true, distribution: .any, watermarks: marks) }
                 if bound.kind == .table {
                     let key = bound.primaryKey.isEmpty ? nil : bound.primaryKey
                     properties[object.id] = StreamProperties(
-                        uniqueKey: key, appendOnly: false, distribution: .hash(key ?? Array(bound.columns.indices)))
+                        uniqueKey: key, appendOnly: false, distribution: .hash(key ?? Array(bound.columns.indices)), watermarks: marks)
                 }
             case .createView(let statement):
                 let binder = Binder(catalog: catalog, context: BinderContext(.view))
@@ -91,7 +93,8 @@ struct PlanWorld {
                         dependencies: binder.dependencies, query: bound.query))
                 guard bound.kind == .materializedView else { continue }
                 let query = Optimizer.optimize(bound.query)
-                let plan = try StreamPlanner.planView(query, relationProperties: relationProperties)
+                let plan = try StreamPlanner.planView(
+                    query, emitsOnClose: statement.emitOnWindowClose, relationProperties: relationProperties)
                 properties[object.id] = plan[plan.root].properties
                 plans = (query, plan)
             case .query(let query):

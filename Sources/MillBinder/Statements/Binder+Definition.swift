@@ -15,6 +15,7 @@ extension Binder {
         try refuseUnsupported(statement)
         var columns: [CatalogColumn] = []
         var keys: [(columns: [Identifier], span: SourceSpan)] = []
+        var watermark: WatermarkDefinition?
         for element in statement.elements {
             switch element {
             case .column(let definition):
@@ -29,7 +30,11 @@ extension Binder {
                 case .check: throw unsupported("a CHECK constraint", at: constraint.span.source)
                 case .foreignKey: throw unsupported("a FOREIGN KEY constraint", at: constraint.span.source)
                 }
-            case .watermark(let watermark): throw unsupported("WATERMARK FOR", at: watermark.span.source)
+            case .watermark(let definition):
+                if watermark != nil {
+                    throw SQLError(.invalidTableDefinition, "multiple watermarks are not allowed", hint: "Keep one WATERMARK FOR.", at: definition.span.source)
+                }
+                watermark = definition
             case .wildcard(let span):
                 throw unsupported("* in a column list", hint: "List the columns.", at: span.source)
             }
@@ -42,14 +47,49 @@ extension Binder {
         let primaryKey = try bindPrimaryKey(keys, &columns)
         if kind == .table, primaryKey.isEmpty { try addRowID(&columns, &query, at: statement.name.span.source) }
         return BoundRelation(
-            kind: kind, schemaName: schemaName, name: name, columns: columns, primaryKey: primaryKey, options: options(of: statement), query: query)
+            kind: kind, schemaName: schemaName, name: name, columns: columns, primaryKey: primaryKey,
+            watermark: try watermark.map { (definition) throws(SQLError) in try bindWatermark(definition, columns) },
+            options: options(of: statement), query: query)
+    }
+
+    /// - Throws: 42703 for a column that is not there, 42804 for one that is no time, and what is wrong with the expression, which must
+    ///   mean the same at any time.
+    private func bindWatermark(_ definition: WatermarkDefinition, _ columns: [CatalogColumn]) throws(SQLError) -> SourceWatermark {
+        let span = definition.column.span.source
+        guard let index = columns.firstIndex(where: { $0.name == definition.column.name && !$0.isHidden }) else {
+            throw SQLError(.undefinedColumn, "column \"\(definition.column.name)\" named in WATERMARK does not exist", at: span)
+        }
+        let column = columns[index]
+        guard column.type == .timestamp || column.type == .timestamptz else {
+            throw SQLError(
+                .datatypeMismatch, "column \"\(column.name)\" has type \(column.type.name), a watermark needs a timestamp or timestamptz",
+                hint: "Declare the column as timestamp or timestamptz.", at: span)
+        }
+        let binder = Binder(catalog: catalog, context: BinderContext(.view))
+        let scope = Scope(relation: nil, columns: columns.map { ($0.name, $0.type, $0.isHidden) })
+        let written = definition.expression.span.source
+        let bound = try binder.bind(definition.expression, ExpressionContext(scope: scope, outer: nil, clause: .watermark))
+        guard binder.parameters.isEmpty else {
+            throw SQLError(.undefinedParameter, "there is no parameter $1", hint: "A watermark cannot have parameters.", at: written)
+        }
+        let expression = try binder.assigned(bound, to: column, at: written)
+        guard !expression.columnsUsed.isEmpty else {
+            throw SQLError(
+                .invalidTableDefinition, "a watermark that reads no column never moves",
+                hint: "Write WATERMARK FOR \(column.name) AS \(column.name) - INTERVAL '5 seconds'.", at: written)
+        }
+        return SourceWatermark(column: index, expression: expression)
     }
 
     /// - Throws: the query's error, 42701 for a column named twice, 42601 for more names than columns.
     package func bind(createView statement: CreateView) throws(SQLError) -> BoundView {
         let (schemaName, name) = try target(statement.name)
         if statement.isTemporary { throw unsupported("a temporary view", at: statement.name.span.source) }
-        if statement.emitOnWindowClose { throw unsupported("EMIT ON WINDOW CLOSE", at: statement.name.span.source) }
+        if statement.emitOnWindowClose, !statement.isMaterialized {
+            throw SQLError(
+                .invalidTableDefinition, "EMIT ON WINDOW CLOSE is for materialized views", hint: "Write CREATE MATERIALIZED VIEW.",
+                at: statement.name.span.source)
+        }
         let plan = try relation(try bindQuery(statement.query, outer: nil))
         if let number = parameters.indices.first {
             throw SQLError(.undefinedParameter, "there is no parameter $\(number + 1)", hint: "A view cannot have parameters.")

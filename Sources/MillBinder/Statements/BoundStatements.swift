@@ -53,20 +53,22 @@ package struct BoundRelation: Hashable, Sendable {
     package var name: String
     package var columns: [CatalogColumn]
     package var primaryKey: [Int]
+    package var watermark: SourceWatermark?
     /// WITH options in the order written, then `format`, `encode` and the encoding's options.
     package var options: [CatalogOption]
     /// CREATE TABLE ... AS: the rows to begin with.
     package var query: BoundQuery?
 
     package init(
-        kind: CatalogObject.Kind, schemaName: String, name: String, columns: [CatalogColumn], primaryKey: [Int], options: [CatalogOption],
-        query: BoundQuery? = nil
+        kind: CatalogObject.Kind, schemaName: String, name: String, columns: [CatalogColumn], primaryKey: [Int], watermark: SourceWatermark? = nil,
+        options: [CatalogOption], query: BoundQuery? = nil
     ) {
         self.kind = kind
         self.schemaName = schemaName
         self.name = name
         self.columns = columns
         self.primaryKey = primaryKey
+        self.watermark = watermark
         self.options = options
         self.query = query
     }

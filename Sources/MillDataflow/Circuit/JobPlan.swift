@@ -7,6 +7,8 @@ package struct JobPlan: Sendable {
     package var id: ObjectID
     package var name: String
     package var plan: StreamPlan
+    /// Of a table: the watermark of its rows.
+    package var watermark: SourceWatermark?
     /// nil for what is only in memory.
     package var storage: JobStorage?
     /// Where it stands in its sources, if not where they do.
@@ -19,10 +21,11 @@ package struct JobPlan: Sendable {
         Set(plan.nodes.compactMap { node in if case .relation(let relation, _) = node.operation { relation.id } else { nil } })
     }
 
-    package init(id: ObjectID, name: String, plan: StreamPlan, storage: JobStorage? = nil) {
+    package init(id: ObjectID, name: String, plan: StreamPlan, watermark: SourceWatermark? = nil, storage: JobStorage? = nil) {
         self.id = id
         self.name = name
         self.plan = plan
+        self.watermark = watermark
         self.storage = storage
     }
 }

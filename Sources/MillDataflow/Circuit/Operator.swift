@@ -13,6 +13,8 @@ package import MillState
 ///
 /// Threading: owned by one worker; never called by two threads at once.
 package protocol Operator: AnyObject {
+    /// Of an operator that closes by watermarks: for each input what it is in the epoch that begins.
+    func openEpoch(_ watermarks: [WatermarkStep])
     func push(_ batch: DeltaBatch, input: Int, errors: OperatorErrors)
     func next(errors: OperatorErrors) -> DeltaBatch?
     func closeEpoch(errors: OperatorErrors)
@@ -29,6 +31,7 @@ package protocol Operator: AnyObject {
 }
 
 extension Operator {
+    package func openEpoch(_ watermarks: [WatermarkStep]) {}
     package func closeEpoch(errors: OperatorErrors) {}
     package func begin() {}
     package var tables: [any DurableTable] { [] }

@@ -18,6 +18,7 @@ package protocol RenderInputs: AnyObject {
 package struct RenderedJob {
     package let job: JobPlan
     package let errors: OperatorErrors
+    package let late: LateRows
     /// By plan node.
     package let nodes: [CircuitNode]
     /// What checkpoints hold of it.
@@ -30,6 +31,8 @@ package struct RenderedJob {
         self.job = job
         let errors = OperatorErrors()
         self.errors = errors
+        let late = LateRows()
+        self.late = late
         var nodes: [CircuitNode] = []
         for number in job.plan.nodes.indices {
             let index = NodeIndex(number)
@@ -38,7 +41,7 @@ package struct RenderedJob {
                 continue
             }
             let planned = job.plan[index]
-            let operation = try Self.operation(index, job, inputs)
+            let operation = try Self.operation(index, job, inputs, late)
             let isExchange = operation is ExchangeOperator
             nodes.append(
                 CircuitNode(
@@ -52,12 +55,15 @@ package struct RenderedJob {
         var tables: [StoredTable] = []
         for (number, node) in nodes.enumerated() { tables += try job.prepare(node.operation, number, on: inputs.here) }
         self.tables = tables
-        if job.isRestored, inputs.here.number == 0, let note = job.storage?.recovered?.note(OperatorErrors.noteKind, of: job.id) {
-            try errors.restore(note)
+        if job.isRestored, inputs.here.number == 0, let recovered = job.storage?.recovered {
+            if let note = recovered.note(OperatorErrors.noteKind, of: job.id) { try errors.restore(note) }
+            if let note = recovered.note(LateRows.noteKind, of: job.id) { try late.restore(note) }
         }
     }
 
-    private static func operation(_ index: NodeIndex, _ job: JobPlan, _ inputs: any RenderInputs) throws(SQLError) -> any Operator {
+    private static func operation(
+        _ index: NodeIndex, _ job: JobPlan, _ inputs: any RenderInputs, _ late: LateRows
+    ) throws(SQLError) -> any Operator {
         let node = job.plan[index]
         let input = node.inputs.first.map { job.plan[$0] }
         switch node.operation {
@@ -69,7 +75,10 @@ package struct RenderedJob {
         case .timeWindow(let window): return TimeWindowOperator(window)
         case .sessionWindow(let window): return SessionWindowOperator(window, input: (input?.schema ?? []).map(\.type))
         case .sessionAggregate(let window, let keys, let calls):
-            return try SessionAggregateOperator(window, keys: keys, calls: calls, input: input?.schema ?? [])
+            let schema = input?.schema ?? []
+            return try SessionAggregateOperator(
+                window, keys: keys, calls: calls, input: schema,
+                closing: node.closing.map { SessionClosing(filter: lateFilter(node, 0, $0, schema, late), emitsOnClose: $0.emitsOnClose) })
         case .exchange(let distribution):
             if inputs.workerCount == 1 { return PassOperator() }
             return ExchangeOperator(
@@ -78,10 +87,14 @@ package struct RenderedJob {
         case .aggregate(let keys, let calls):
             return try HashAggregateOperator(
                 keys: keys, calls: calls, input: input?.schema ?? [], isAppendOnly: input?.properties.appendOnly ?? false,
-                ownsGlobalGroup: inputs.here.number == 0)
+                ownsGlobalGroup: inputs.here.number == 0, closing: closing(node, keys, input?.schema ?? [], late))
         case .join(let kind, let leftKeys, let rightKeys, let residual):
+            let sides = node.inputs.map { job.plan[$0] }
+            let closing = node.closing.map { closing in
+                JoinClosing(filters: [0, 1].map { lateFilter(node, $0, closing, sides[$0].schema, late) }, reach: closing.reach)
+            }
             return try HashJoinOperator(
-                kind, left: job.plan[node.inputs[0]], right: job.plan[node.inputs[1]], leftKeys: leftKeys, rightKeys: rightKeys, residual: residual)
+                kind, left: sides[0], right: sides[1], leftKeys: leftKeys, rightKeys: rightKeys, residual: residual, closing: closing)
         case .union, .result: return PassOperator()
         case .blackhole: return BlackholeOperator()
         case .rank(let window, let functions, let cut):
@@ -93,5 +106,15 @@ package struct RenderedJob {
             return RankOperator(columns: columns, window: window, functions: functions, cut: cut, isAppendOnly: isAppendOnly)
         case .materialize(let key): return MaterializeOperator(columns: node.schema.map(\.type), key: key)
         }
+    }
+
+    /// How an aggregate lets go of its groups by a watermark.
+    private static func closing(_ node: StreamNode, _ keys: [Int], _ schema: Schema, _ late: LateRows) -> KeyClosing? {
+        guard let closing = node.closing, let key = keys.firstIndex(of: closing.columns[0]) else { return nil }
+        return KeyClosing(filter: lateFilter(node, 0, closing, schema, late), key: key, emitsOnClose: closing.emitsOnClose)
+    }
+
+    private static func lateFilter(_ node: StreamNode, _ input: Int, _ closing: Closing, _ schema: Schema, _ late: LateRows) -> LateFilter {
+        LateFilter(column: closing.columns[input], schema: schema, operatorName: node.operation.title, late: late)
     }
 }

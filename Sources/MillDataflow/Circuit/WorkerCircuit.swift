@@ -39,10 +39,15 @@ package final class WorkerCircuit: RenderInputs {
         var failure: SQLError?
         /// Whether its state is that of an epoch: what operators begin with is given out in their first one, and nowhere stored.
         var isSealable: Bool
+        let hasWatermarks: Bool
+        /// Of its root's columns in the running epoch, for the jobs that read it.
+        var passed: Watermarks = [:]
+        var now: Watermarks = [:]
 
         init(_ rendered: RenderedJob) {
             self.rendered = rendered
             isSealable = rendered.job.isRestored
+            hasWatermarks = rendered.job.plan.hasWatermarks
         }
 
         var materialize: MaterializeOperator? { rendered.root.operation as? MaterializeOperator }
@@ -70,7 +75,7 @@ package final class WorkerCircuit: RenderInputs {
     /// What a job needs from around it while it is rendered.
     private var entriesOfNewJob: [CircuitNode] = []
     private var scansOfNewJob: [(RelationScanOperator, upstream: CircuitNode, node: CircuitNode)] = []
-    private var sourcesOfNewJob: [(ObjectID, node: CircuitNode, columns: [Int])] = []
+    private var sourcesOfNewJob: [(ObjectID, node: CircuitNode, columns: [Int], readsWatermark: Bool)] = []
     private var tableInputOfNewJob: TableInput?
 
     package func inputNode(for index: NodeIndex, of job: JobPlan, errors: OperatorErrors) throws(SQLError) -> CircuitNode? {
@@ -80,9 +85,9 @@ package final class WorkerCircuit: RenderInputs {
             let node = CircuitNode(name: operation.title, job: job.id, operation: PassOperator(), errors: errors, inputCount: 1)
             entriesOfNewJob.append(node)
             if relation.kind == .table {
-                tableInputOfNewJob = TableInput(node: node)
+                tableInputOfNewJob = try TableInput(node: node, columns: columns, watermark: job.watermark)
             } else {
-                sourcesOfNewJob.append((relation.id, node, columns))
+                sourcesOfNewJob.append((relation.id, node, columns, !job.plan[index].properties.watermarks.isEmpty))
             }
             return node
         case .relation(let relation, let columns):
@@ -113,9 +118,10 @@ package final class WorkerCircuit: RenderInputs {
         running.entries = entriesOfNewJob
         running.tableInput = tableInputOfNewJob
         do throws(SQLError) {
-            for (id, node, columns) in sourcesOfNewJob {
+            for (id, node, columns, readsWatermark) in sourcesOfNewJob {
                 if sources[id] == nil { sources[id] = try makeSource(id) }
-                try sources[id]?.add(node, columns: columns, isRestored: job.isRestored, placement: job.placement)
+                try sources[id]?.add(
+                    node, columns: columns, readsWatermark: readsWatermark, isRestored: job.isRestored, placement: job.placement)
             }
         } catch {
             try? removeFromSources(job.id)  // The first error is the one to report.
@@ -190,6 +196,8 @@ package final class WorkerCircuit: RenderInputs {
 
     package func errors(of id: ObjectID) -> OperatorErrors? { jobs[id]?.rendered.errors }
 
+    package func lateRows(of id: ObjectID) -> LateRows? { jobs[id]?.rendered.late }
+
     // MARK: Epochs
 
     /// Reads within the budget, runs everything that follows, and closes the local inputs.
@@ -198,13 +206,16 @@ package final class WorkerCircuit: RenderInputs {
     ///   - readers: who else reads in this epoch. While some do, this worker reads on, at most as much again; not after a very small share.
     ///   - serveInbox: called between chunks of input, so that peers' rows are worked off while they are in the cache; false when the
     ///     peers are behind with this worker's rows, and it is to end reading for this epoch.
-    package func openEpoch(_ budget: EpochBudget, readers: EpochReaders? = nil, serveInbox: () -> Bool) {
+    package func openEpoch(
+        _ budget: EpochBudget, readers: EpochReaders? = nil, watermarks: EpochWatermarks = EpochWatermarks(), serveInbox: () -> Bool
+    ) {
         openNodes.count = 0
         for id in jobOrder {
             jobs[id]!.isSealable = true
             for node in jobs[id]!.rendered.nodes { node.openEpoch() }
             openNodes.count += jobs[id]!.rendered.nodes.count
         }
+        for id in jobOrder where jobs[id]!.hasWatermarks { open(jobs[id]!, watermarks) }
         for id in jobOrder { jobs[id]?.tableInput?.emit() }
         hasMoreInput = read(budget, serveInbox)
         readers?.leave()
@@ -215,6 +226,30 @@ package final class WorkerCircuit: RenderInputs {
             stepsLeft -= 1
         }
         for id in jobOrder { for entry in jobs[id]!.entries { entry.localInputClosed() } }
+    }
+
+    /// Tells a job's operators what they close by. Jobs are opened in an order of dependency: what a job reads knows its own.
+    private func open(_ job: RunningJob, _ watermarks: EpochWatermarks) {
+        let (rendered, id) = (job.rendered, job.rendered.job.id)
+        rendered.late.openEpoch(atMicros: watermarks.openedAtMicros)
+        let isBehind = watermarks.behind.contains(id)
+        func marks(_ value: (WatermarkStep) -> Int64?, _ upstream: (RunningJob) -> Watermarks) -> [Watermarks] {
+            rendered.job.plan.watermarks { relation, columns in
+                if let step = watermarks.steps[WatermarkKey(job: id, source: relation.id)] {
+                    return value(step).map { mark in Watermarks(uniqueKeysWithValues: columns.map { ($0, mark) }) } ?? [:]
+                }
+                guard !isBehind, relation.id != id, let job = jobs[relation.id] else { return [:] }
+                return upstream(job)
+            }
+        }
+        let passed = marks({ $0.passed }, { $0.passed })
+        let now = marks({ $0.now }, { $0.now })
+        (job.passed, job.now) = (passed.last ?? [:], now.last ?? [:])
+        for (number, node) in rendered.job.plan.nodes.enumerated() {
+            guard let closing = node.closing else { continue }
+            let steps = zip(node.inputs, closing.columns).map { WatermarkStep(passed: passed[$0.number][$1], now: now[$0.number][$1]) }
+            rendered.nodes[number].operation.openEpoch(steps)
+        }
     }
 
     /// A worker that is done early looks after such a part of its share again whether others still read.
@@ -273,8 +308,10 @@ package final class WorkerCircuit: RenderInputs {
             for (job, place) in source.apart {
                 report.apart[job, default: JobPlacement()].merge(JobPlacement(offsets: [id: place.offsets], pause: place.pause))
             }
+            report.progress.merge(source.progress) { $0.merging($1) { $0.further($1) } }
         }
         for (id, job) in jobs {
+            if let input = job.tableInput { report.progress.merge(input.progress) { $0.merging($1) { $0.further($1) } } }
             if job.relationScans.contains(where: { !$0.isCaughtUp }) {
                 report.catchingUp.insert(id)
                 report.hasMore = true
@@ -314,6 +351,11 @@ package final class WorkerCircuit: RenderInputs {
             .mapValues { $0.rendered.errors.kept }
     }
 
+    /// The late rows of jobs that have some, for checkpoints.
+    package func keptLateRows(_ jobs: Set<ObjectID>) -> [ObjectID: LateRows.Kept] {
+        self.jobs.filter { jobs.contains($0.key) && $0.value.rendered.late.count > 0 }.mapValues { $0.rendered.late.kept }
+    }
+
     /// Jobs whose state is stored: none that has not had an epoch yet.
     package var storedJobs: Set<ObjectID> {
         Set(jobOrder.filter { id in jobs[id].map { $0.isSealable && $0.rendered.job.storage != nil } ?? false })
@@ -335,7 +377,7 @@ package final class WorkerCircuit: RenderInputs {
             JobStatistics(
                 stateByteCount: job.rendered.nodes.reduce(0) { $0 + $1.operation.stateByteCount },
                 rowCount: job.materialize?.table.count ?? 0, rowsOut: job.rendered.root.rowsOut,
-                errorCount: job.rendered.errors.entries.values.reduce(0, +) + job.rendered.errors.droppedCount)
+                errorCount: job.rendered.errors.entries.values.reduce(0, +) + job.rendered.errors.droppedCount, lateCount: job.rendered.late.count)
         }
     }
 }
@@ -353,6 +395,8 @@ package struct EpochReport: Sendable {
     package var catchingUp: Set<ObjectID> = []
     /// Where jobs stand that were paused and have not joined their sources again.
     package var apart: [ObjectID: JobPlacement] = [:]
+    /// How far jobs that close by a watermark are in their sources' splits.
+    package var progress: [WatermarkKey: [SourceSplit: SplitProgress]] = [:]
 
     package init() {}
 
@@ -369,6 +413,7 @@ package struct EpochReport: Sendable {
             both.merge(second)
             return both
         }
+        progress.merge(other.progress) { $0.merging($1) { $0.further($1) } }
     }
 }
 
@@ -377,12 +422,15 @@ package struct JobStatistics: Sendable {
     package var rowCount: Int
     package var rowsOut: Int64
     package var errorCount: Int64
+    /// Late rows, kept or not.
+    package var lateCount: Int64
 
-    package init(stateByteCount: Int = 0, rowCount: Int = 0, rowsOut: Int64 = 0, errorCount: Int64 = 0) {
+    package init(stateByteCount: Int = 0, rowCount: Int = 0, rowsOut: Int64 = 0, errorCount: Int64 = 0, lateCount: Int64 = 0) {
         self.stateByteCount = stateByteCount
         self.rowCount = rowCount
         self.rowsOut = rowsOut
         self.errorCount = errorCount
+        self.lateCount = lateCount
     }
 
     package mutating func merge(_ other: JobStatistics) {
@@ -390,5 +438,6 @@ package struct JobStatistics: Sendable {
         rowCount += other.rowCount
         rowsOut += other.rowsOut
         errorCount += other.errorCount
+        lateCount += other.lateCount
     }
 }

@@ -6,6 +6,7 @@ import MillConnectorKit
 final class SourceConsumer {
     let node: CircuitNode
     let columns: [Int]
+    let readsWatermark: Bool
     /// For each of its columns, the place in the shared decoder's output.
     var places: [Int] = []
     /// While the job is paused: up to where it is to be before it rests, by split; it rests where it stands in one that is not here.
@@ -15,9 +16,10 @@ final class SourceConsumer {
     /// Its state is not that of the shared offsets, and is to be kept: it was paused and has not joined again.
     var isApart = false
 
-    init(node: CircuitNode, columns: [Int]) {
+    init(node: CircuitNode, columns: [Int], readsWatermark: Bool) {
         self.node = node
         self.columns = columns
+        self.readsWatermark = readsWatermark
     }
 
     var isPaused: Bool { pausedAt != nil }
@@ -29,13 +31,21 @@ final class SourceConsumer {
 final class CatchUp {
     let consumer: SourceConsumer
     let position: SplitPosition
-    private let makeDecoder: @Sendable ([Int]) throws(SQLError) -> any Decoder
-    private var made: (any Decoder)?
+    /// Of the watermark expression, in what the job has read.
+    var greatest: Int64?
+    private let makeDecoding: () throws(SQLError) -> Decoding
+    private var made: Decoding?
 
-    init(_ consumer: SourceConsumer, _ position: SplitPosition, _ makeDecoder: @escaping @Sendable ([Int]) throws(SQLError) -> any Decoder) {
+    /// The decoder gives the consumer's columns, then others that the watermark needs.
+    struct Decoding {
+        var decoder: any Decoder
+        var meter: WatermarkMeter?
+    }
+
+    init(_ consumer: SourceConsumer, _ position: SplitPosition, _ makeDecoding: @escaping () throws(SQLError) -> Decoding) {
         self.consumer = consumer
         self.position = position
-        self.makeDecoder = makeDecoder
+        self.makeDecoding = makeDecoding
     }
 
     var offset: SplitOffset { position.offset }
@@ -46,10 +56,16 @@ final class CatchUp {
     /// Paused, and where it is to be.
     func isAtRest(_ shared: SplitOffset) -> Bool { consumer.isPaused && offset >= end(shared) }
 
-    func decoder() throws(SQLError) -> any Decoder {
+    func decoding() throws(SQLError) -> Decoding {
         if let made { return made }
-        let decoder = try makeDecoder(consumer.columns)
-        made = decoder
-        return decoder
+        let decoding = try makeDecoding()
+        made = decoding
+        return decoding
+    }
+
+    func accept(_ batch: DeltaBatch, _ decoding: Decoding) {
+        guard let meter = decoding.meter else { return consumer.node.accept(batch, input: 0) }
+        greatest = later(greatest, meter.greatest(batch))
+        consumer.node.accept(batch.with(columns: Array(batch.columns.prefix(consumer.columns.count))), input: 0)
     }
 }

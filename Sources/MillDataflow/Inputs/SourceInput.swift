@@ -1,6 +1,8 @@
 package import MillBase
 import MillColumnar
 package import MillConnectorKit
+import MillExpr
+package import MillPlan
 
 /// A source on one worker: the splits that this worker reads, decoded once per epoch for all jobs on it.
 ///
@@ -14,14 +16,20 @@ package import MillConnectorKit
 ///
 /// A shared reader that fails stops its split for every job. A reader of one job that fails stops its split for that job and no other.
 /// Either goes on from the same record after `retry`.
+///
+/// The watermark of a split is the greatest value that its expression has had in the records from the origin to where a job is, so a job
+/// that joins has the same one as the others.
 package final class SourceInput {
     package let definition: SourceDefinition
+    private let watermark: SourceWatermark?
     private var splits: [SplitInput] = []
     /// The split that is read first next time: when peers are behind it gives more than the others do.
     private var first = 0
     private var consumers: [SourceConsumer] = []
     private var columns: [Int] = []
     private var decoder: (any Decoder)?
+    /// Over what the shared decoder gives; nil while no job asks for it.
+    private var meter: WatermarkMeter?
     private let onData: @Sendable () -> Void
     private let onRejects: RejectHandler
     /// What the shared readers have given.
@@ -36,6 +44,8 @@ package final class SourceInput {
         let shared: SplitPosition
         var joined: [SourceConsumer] = []
         var catchUps: [CatchUp] = []
+        /// Of the watermark expression, in what was read while some job asked for it.
+        var greatest: Int64?
 
         init(_ shared: SplitPosition) { self.shared = shared }
 
@@ -45,8 +55,11 @@ package final class SourceInput {
         var nextAhead: SplitOffset? { catchUps.lazy.filter { !$0.consumer.isPaused && $0.offset > self.offset }.map(\.offset).min() }
     }
 
-    package init(definition: SourceDefinition, onData: @escaping @Sendable () -> Void, onRejects: @escaping RejectHandler) {
+    package init(
+        definition: SourceDefinition, watermark: SourceWatermark? = nil, onData: @escaping @Sendable () -> Void, onRejects: @escaping RejectHandler
+    ) {
         self.definition = definition
+        self.watermark = watermark
         self.onData = onData
         self.onRejects = onRejects
     }
@@ -89,10 +102,13 @@ package final class SourceInput {
 
     /// A job's scan node joins: at once while nothing has been read, else by catching up.
     /// - Parameters:
+    ///   - readsWatermark: its job closes by the source's watermark.
     ///   - isRestored: the job's state has everything before `placement`'s offsets, without them before those at which the splits began.
     ///   - placement: of a job that does not stand where the shared readers do.
-    package func add(_ node: CircuitNode, columns wanted: [Int], isRestored: Bool = false, placement: JobPlacement? = nil) throws(SQLError) {
-        let consumer = SourceConsumer(node: node, columns: wanted)
+    package func add(
+        _ node: CircuitNode, columns wanted: [Int], readsWatermark: Bool = false, isRestored: Bool = false, placement: JobPlacement? = nil
+    ) throws(SQLError) {
+        let consumer = SourceConsumer(node: node, columns: wanted, readsWatermark: readsWatermark && watermark != nil)
         consumer.pausedAt = placement?.ends?[definition.id] ?? placement?.ends.map { _ in [:] }
         consumer.pause = placement?.pause
         for split in splits {
@@ -101,7 +117,7 @@ package final class SourceInput {
             if !consumer.isPaused, start == split.offset, isRestored || !split.shared.isFinished {
                 split.joined.append(consumer)
             } else {
-                let catchUp = CatchUp(consumer, position(split.split, at: start), definition.makeDecoder)
+                let catchUp = catchUp(consumer, split.split, at: start)
                 if !catchUp.isAtRest(split.offset) { try catchUp.position.start() }
                 split.catchUps.append(catchUp)
             }
@@ -109,6 +125,15 @@ package final class SourceInput {
         consumer.isApart = placement != nil && (consumer.isPaused || isBehind(consumer))
         consumers.append(consumer)
         try renewDecoder()
+    }
+
+    private func catchUp(_ consumer: SourceConsumer, _ split: SourceSplit, at offset: SplitOffset) -> CatchUp {
+        let (definition, watermark) = (definition, watermark)
+        return CatchUp(consumer, position(split, at: offset)) { () throws(SQLError) in
+            guard consumer.readsWatermark, let watermark else { return CatchUp.Decoding(decoder: try definition.makeDecoder(consumer.columns)) }
+            let columns = consumer.columns + watermark.expression.columnsUsed.sorted().filter { !consumer.columns.contains($0) }
+            return CatchUp.Decoding(decoder: try definition.makeDecoder(columns), meter: try WatermarkMeter(watermark, columns: columns))
+        }
     }
 
     package func remove(job: ObjectID) throws(SQLError) {
@@ -131,8 +156,10 @@ package final class SourceInput {
 
     /// One decoder for the union of all jobs' columns.
     private func renewDecoder() throws(SQLError) {
-        columns = Set(consumers.flatMap(\.columns)).sorted()
+        let watermark = consumers.contains(where: \.readsWatermark) ? watermark : nil
+        columns = Set(consumers.flatMap(\.columns)).union(watermark?.expression.columnsUsed ?? []).sorted()
         decoder = try definition.makeDecoder(columns)
+        meter = try watermark.map { (watermark) throws(SQLError) in try WatermarkMeter(watermark, columns: columns) }
         for consumer in consumers { consumer.places = consumer.columns.map { columns.firstIndex(of: $0)! } }
     }
 
@@ -162,7 +189,9 @@ package final class SourceInput {
 
     private func leave(_ split: SplitInput, _ consumer: SourceConsumer) {
         split.joined.removeAll { $0 === consumer }
-        split.catchUps.append(CatchUp(consumer, position(split.split, at: split.offset), definition.makeDecoder))
+        let catchUp = catchUp(consumer, split.split, at: split.offset)
+        catchUp.greatest = split.greatest
+        split.catchUps.append(catchUp)
         if split.joined.isEmpty { split.shared.close() }
     }
 
@@ -240,6 +269,7 @@ package final class SourceInput {
             budget.spend(records: chunk.count, bytes: chunk.byteCount)
             statistics.add(chunk)
             let batches = decode(chunk, of: split, by: decoder)
+            if let meter { for batch in batches { split.greatest = later(split.greatest, meter.greatest(batch)) } }
             for batch in batches { for consumer in split.joined { consumer.accept(batch) } }
             guard serveInbox() else { return true }
         }
@@ -266,6 +296,7 @@ package final class SourceInput {
                 continue
             }
             catchUp.position.close()
+            split.greatest = later(split.greatest, catchUp.greatest)
             split.joined.append(catchUp.consumer)
             more = true
         }
@@ -283,10 +314,10 @@ package final class SourceInput {
         let end = catchUp.end(split.offset)
         while catchUp.offset < end {
             guard share.hasRoom else { return true }
-            let decoder = try catchUp.decoder()
+            let decoding = try catchUp.decoding()
             guard let chunk = try catchUp.position.poll(before: end, maxRecords: share.records, maxBytes: share.bytes) else { return false }
             share.spend(records: chunk.count, bytes: chunk.byteCount)
-            for batch in decode(chunk, of: split, by: decoder) { catchUp.consumer.node.accept(batch, input: 0) }
+            for batch in decode(chunk, of: split, by: decoding.decoder) { catchUp.accept(batch, decoding) }
             guard serveInbox() else { return true }
         }
         return false
@@ -312,6 +343,25 @@ package final class SourceInput {
     }
 
     package var offsets: [SourceSplit: SplitOffset] { Dictionary(uniqueKeysWithValues: splits.map { ($0.split, $0.offset) }) }
+
+    /// How far each job that asks is in each split.
+    package var progress: [WatermarkKey: [SourceSplit: SplitProgress]] {
+        var progress: [WatermarkKey: [SourceSplit: SplitProgress]] = [:]
+        func note(_ consumer: SourceConsumer, _ split: SourceSplit, _ value: SplitProgress) {
+            guard consumer.readsWatermark else { return }
+            let key = WatermarkKey(job: consumer.node.job, source: definition.id)
+            progress[key, default: [:]][split] = progress[key]?[split].map { $0.slower(value) } ?? value
+        }
+        for split in splits {
+            let isBehind = split.shared.highWatermark.map { split.offset < $0 } ?? false
+            let shared = SplitProgress(greatest: split.greatest, offset: split.offset, isBehind: isBehind)
+            for consumer in split.joined { note(consumer, split.split, shared) }
+            for catchUp in split.catchUps {
+                note(catchUp.consumer, split.split, SplitProgress(greatest: catchUp.greatest, offset: catchUp.offset, isBehind: true))
+            }
+        }
+        return progress
+    }
 
     package var highWatermarks: [SourceSplit: SplitOffset] {
         Dictionary(uniqueKeysWithValues: splits.compactMap { split in split.shared.highWatermark.map { (split.split, $0) } })

@@ -26,6 +26,10 @@ package final class Conductor: Sendable {
     private let unpublished = Mutex<EpochRecord?>(nil)
     /// The last transaction that was handed to the tables' inputs.
     private let injected = Mutex<DMLPosition>(.zero)
+    /// Used on the conductor's thread; another may ask whether time matters to it.
+    private let book: Mutex<WatermarkBook>
+    /// Jobs without state from before that no epoch has had yet.
+    private let fresh = Mutex<Set<ObjectID>>([])
     private let threads = Mutex<[PinnedThread]>([])
     private let options: Options
 
@@ -37,6 +41,8 @@ package final class Conductor: Sendable {
         package var recordsMin: Int
         package var recordsMax: Int
         package var bytesMax: Int
+        /// How long a split may give nothing before the watermark goes on without it.
+        package var idleNanos: UInt64
         /// Asked before an epoch opens whether it can be noted; false: none opens until the conductor is woken and this says so.
         package var mayOpen: (@Sendable () -> Bool)?
         /// Called with an epoch before it is published; false: it cannot be now. It is asked again when the conductor is woken, and
@@ -45,7 +51,8 @@ package final class Conductor: Sendable {
 
         package init(
             targetNanos: UInt64 = 100_000_000, backlogNanos: UInt64 = 1_000_000_000, recordsMin: Int = 8192, recordsMax: Int = 4 << 20, bytesMax: Int = 256 << 20,
-            mayOpen: (@Sendable () -> Bool)? = nil, willPublish: (@Sendable (EpochRecord) -> Bool)? = nil
+            idleNanos: UInt64 = 10_000_000_000, mayOpen: (@Sendable () -> Bool)? = nil,
+            willPublish: (@Sendable (EpochRecord) -> Bool)? = nil
         ) {
             self.mayOpen = mayOpen
             self.targetNanos = targetNanos
@@ -53,6 +60,7 @@ package final class Conductor: Sendable {
             self.recordsMin = recordsMin
             self.recordsMax = recordsMax
             self.bytesMax = bytesMax
+            self.idleNanos = idleNanos
             self.willPublish = willPublish
         }
     }
@@ -87,6 +95,7 @@ package final class Conductor: Sendable {
         self.workerCount = workerCount
         self.clock = clock
         self.options = options
+        book = Mutex(WatermarkBook(idleNanos: options.idleNanos))
         workers = (0..<workerCount).map { Worker(index: WorkerIndex($0)) }
         let workers = workers
         threads.withLock { threads in
@@ -110,6 +119,9 @@ package final class Conductor: Sendable {
     package func wake() {
         if !wakePending.exchange(true, ordering: .acquiringAndReleasing) { mailbox.send(.wake) }
     }
+
+    /// Whether time alone may move a watermark; then the conductor is to be woken now and then.
+    package var waitsForIdleness: Bool { book.withLock { $0.waitsForIdleness } }
 
     /// Ends all threads after the running epoch. Who waits for an epoch then gets the last one, whether or not it is what they
     /// wait for. Orders that come later are not carried out but answered: see each.
@@ -169,6 +181,10 @@ package final class Conductor: Sendable {
 
     /// On the conductor's thread.
     private func attachToAll(_ job: JobPlan) -> Result<Epoch, SQLError> {
+        do throws(SQLError) {
+            try book.withLock { (book) throws(SQLError) in try book.begin(job.id, from: job.isRestored ? job.storage?.recovered : nil) }
+        } catch { return .failure(error) }
+        if !job.isRestored { fresh.withLock { _ = $0.insert(job.id) } }
         let results = gather { circuit -> SQLError? in
             do throws(SQLError) {
                 try circuit.attach(job)
@@ -220,6 +236,15 @@ package final class Conductor: Sendable {
         package var notes: [StateNote]
     }
 
+    /// What one worker gives for a checkpoint.
+    private struct SealPart: Sendable {
+        var jobs: Set<ObjectID>
+        var tables: [SealedTable]
+        var errors: [ObjectID: OperatorErrors.Kept]
+        var late: [ObjectID: LateRows.Kept]
+        var plans: [StateNote]
+    }
+
     /// The changes of all stored state since the last seal, as of the last published epoch; nil after `stop`, and while the state is
     /// ahead of it.
     /// - Parameter everything: the last checkpoint did not come to its end.
@@ -235,12 +260,20 @@ package final class Conductor: Sendable {
                         let missing = now.catchingUp.union(now.jobFailures.keys).subtracting(now.apart.keys)
                         let parts = conductor.gather { circuit in
                             let jobs = circuit.storedJobs.subtracting(missing)
-                            return (tables: circuit.seal(jobs, everything: everything), errors: circuit.keptErrors(jobs), plans: circuit.planNotes(jobs))
+                            return SealPart(
+                                jobs: jobs, tables: circuit.seal(jobs, everything: everything), errors: circuit.keptErrors(jobs),
+                                late: circuit.keptLateRows(jobs), plans: circuit.planNotes(jobs))
                         }
                         var errors: [ObjectID: [OperatorErrors.Kept]] = [:]
-                        for part in parts { for (job, kept) in part.errors { errors[job, default: []].append(kept) } }
+                        var late: [ObjectID: [LateRows.Kept]] = [:]
+                        for part in parts {
+                            for (job, kept) in part.errors { errors[job, default: []].append(kept) }
+                            for (job, kept) in part.late { late[job, default: []].append(kept) }
+                        }
                         // The same on every worker.
-                        let notes = parts[0].plans + errors.compactMap { OperatorErrors.note($0.key, $0.value) } + now.apart.map { $0.value.note($0.key) }
+                        var notes = parts[0].plans + conductor.book.withLock { $0.notes(of: parts[0].jobs) }
+                        notes += errors.compactMap { OperatorErrors.note($0.key, $0.value) } + late.compactMap { LateRows.note($0.key, $0.value) }
+                        notes += now.apart.map { $0.value.note($0.key) }
                         continuation.resume(returning: Seal(record: record, tables: parts.flatMap(\.tables), notes: notes))
                     }, whileHeld: .isRefused, refused: { _ in continuation.resume(returning: nil) }))
         }
@@ -326,7 +359,7 @@ package final class Conductor: Sendable {
             }
             unpublished.withLock { $0 = nil }
             // Whoever woke it while an epoch was held back wants one that runs from now on.
-            hasMore = record.hasMore || held != nil
+            hasMore = record.hasMore || record.hasOpenWatermarks || held != nil
             behind = record.hasMore ? behind + 1 : 0
             adapt(&budget, to: record, behind: behind)
             latest.withLock { $0 = record }
@@ -354,7 +387,13 @@ package final class Conductor: Sendable {
         let position = injected.withLock { $0 }
         let share = EpochBudget(records: max(records / workers.count, 1), bytes: options.bytesMax / workers.count)
         let readers = EpochReaders(workers.count)
-        for worker in workers { worker.mailbox.send(.openEpoch(epoch, share, readers)) }
+        let fresh = fresh.withLock { fresh in
+            defer { fresh = [] }
+            return fresh
+        }
+        let watermarks = EpochWatermarks(
+            openedAtMicros: openedAt, steps: book.withLock { $0.open() }, behind: published.catchingUp.union(fresh))
+        for worker in workers { worker.mailbox.send(.openEpoch(epoch, share, readers, watermarks)) }
         var report = EpochReport()
         var open = workers.count
         while open > 0 {
@@ -367,10 +406,14 @@ package final class Conductor: Sendable {
                 }
             }
         }
+        let steps = book.withLock { book in
+            book.note(report.progress, nowNanos: start)
+            return book.steps
+        }
         return EpochRecord(
             epoch: epoch, openedAtMicros: openedAt, offsets: report.offsets, highWatermarks: report.highWatermarks, dmlPosition: position,
             sourceFailures: report.sourceFailures, jobFailures: report.jobFailures, unfinishedSources: report.unfinishedSources,
-            catchingUp: report.catchingUp, hasMore: report.hasMore, durationNanos: clock.monotonicNanos - start)
+            catchingUp: report.catchingUp, watermarks: steps, hasMore: report.hasMore, durationNanos: clock.monotonicNanos - start)
     }
 
     private func adapt(_ budget: inout Int, to record: EpochRecord, behind: Int) {

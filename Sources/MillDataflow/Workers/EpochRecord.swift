@@ -19,9 +19,14 @@ package struct EpochRecord: Sendable {
     package var unfinishedSources: Set<ObjectID>
     /// Jobs that are not yet visible.
     package var catchingUp: Set<ObjectID>
+    /// What each job closed by in it on each source, and closes by in the next one.
+    package var watermarks: [WatermarkKey: WatermarkStep] = [:]
     /// Input was left when the budget was spent.
     package var hasMore: Bool
     package var durationNanos: UInt64
+
+    /// Whether the next epoch closes more than this one, even if nothing comes.
+    package var hasOpenWatermarks: Bool { watermarks.values.contains { $0.passed != $0.now } }
 
     /// Whether every source named has been read up to `ends`, or is bounded and read whole.
     package func hasReached(_ ends: [ObjectID: [SourceSplit: SplitOffset]]) -> Bool {
@@ -32,5 +37,5 @@ package struct EpochRecord: Sendable {
 
     package static let none = EpochRecord(
         epoch: .zero, openedAtMicros: 0, offsets: [:], highWatermarks: [:], dmlPosition: .zero, sourceFailures: [:], jobFailures: [:],
-        unfinishedSources: [], catchingUp: [], hasMore: false, durationNanos: 0)
+        unfinishedSources: [], catchingUp: [], watermarks: [:], hasMore: false, durationNanos: 0)
 }

@@ -30,7 +30,7 @@ extension Engine {
         let bound = try binder.bind(createRelation: statement)
         let draft = CatalogObject(
             id: ObjectID(0), schemaName: bound.schemaName, name: bound.name, kind: bound.kind, columns: bound.columns, primaryKey: bound.primaryKey,
-            definition: definition, options: bound.options)
+            watermark: bound.watermark, definition: definition, options: bound.options)
         if bound.kind == .table { return try await createTable(draft, rows: bound.query, statement, session) }
         let made = try assembledSource(draft, statement)
         // A broker that is away takes its time to be given up: other definitions go on meanwhile.
@@ -61,13 +61,16 @@ extension Engine {
 
     /// A job that begins without state.
     func newJob(_ object: CatalogObject, _ plan: StreamPlan) -> JobPlan {
-        JobPlan(id: object.id, name: object.name, plan: plan, storage: storage(of: object.id, recovered: nil))
+        JobPlan(
+            id: object.id, name: object.name, plan: plan, watermark: object.watermark, storage: storage(of: object.id, recovered: nil))
     }
 
     /// From here on jobs can read a source.
     func register(_ object: CatalogObject, _ made: AssembledSource, origin: [SourceSplit: SplitOffset]) {
         let source = SourceDefinition(id: object.id, name: object.name, connector: made.connector, makeDecoder: made.makeDecoder, origin: origin)
-        sources.add(source, resumed: resumedOffsets(of: object.id), pausedAt: paused[object.id].map { _ in lastPublishedOffsets(of: object.id) }) { [weak self] in
+        if object.watermark != nil { watchIdleness() }
+        let pausedAt = paused[object.id].map { _ in lastPublishedOffsets(of: object.id) }
+        sources.add(source, watermark: object.watermark, resumed: resumedOffsets(of: object.id), pausedAt: pausedAt) { [weak self] in
             Task { await self?.splitsMayHaveChanged(source) }
         }
     }
@@ -155,9 +158,10 @@ extension Engine {
             id: ObjectID(0), schemaName: bound.schemaName, name: bound.name, kind: bound.kind, columns: bound.columns,
             dependencies: binder.dependencies, definition: definition, options: bound.options, query: bound.query)
         let isStored = bound.kind == .materializedView
+        let span = statement.name.span.source
         return ViewDraft(
             object: object,
-            plan: isStored ? try StreamPlanner.planView(Optimizer.optimize(bound.query), relationProperties: relationProperties) : nil)
+            plan: isStored ? try Self.plan(bound, emitsOnClose: statement.emitOnWindowClose, at: span, relationProperties) : nil)
     }
 
     package func create(_ statement: CreateView, definition: String, session: SessionContext, _ notices: inout [SQLError]) async throws(SQLError) {
@@ -235,6 +239,15 @@ extension Engine {
         if catalog.object(id) == nil { throw SQLError(.queryCanceled, "materialized view \"\(object.name)\" was dropped while it was being created") }
     }
 
+    /// The stream plan of a materialized view.
+    static func plan(
+        _ view: BoundView, emitsOnClose: Bool, at span: SourceSpan, _ properties: @escaping StreamPlanner.RelationProperties
+    ) throws(SQLError) -> StreamPlan {
+        do throws(SQLError) {
+            return try StreamPlanner.planView(Optimizer.optimize(view.query), emitsOnClose: emitsOnClose, relationProperties: properties)
+        } catch { throw error.located(at: span) }
+    }
+
     /// Takes a view whose creation was cancelled out again, with what was built on it meanwhile.
     private func abandon(_ object: CatalogObject) async {
         // At once: the epoch that the job is in may never end without it.
@@ -266,12 +279,13 @@ extension Engine {
         let schema = table.schema
         let key = table.rowKey
         let reference = RelationReference(id: table.id, name: table.name, kind: .table)
+        let marks = table.watermark.map { [$0.column] } ?? []
         var plan = StreamPlan()
         let input = plan.add(
             StreamNode(
                 .source(reference, columns: Array(schema.indices)), inputs: [], schema: schema,
-                properties: StreamProperties(appendOnly: false, distribution: .any)))
-        let placed = StreamProperties(uniqueKey: key, appendOnly: false, distribution: .hash(key))
+                properties: StreamProperties(appendOnly: false, distribution: .any, watermarks: marks)))
+        let placed = StreamProperties(uniqueKey: key, appendOnly: false, distribution: .hash(key), watermarks: marks)
         let exchange = plan.add(StreamNode(.exchange(.hash(key)), inputs: [input], schema: schema, properties: placed))
         _ = plan.add(StreamNode(.materialize(key: key), inputs: [exchange], schema: schema, properties: placed))
         return plan
@@ -280,7 +294,12 @@ extension Engine {
     /// What a job may rely on in a relation's deltas.
     var relationProperties: StreamPlanner.RelationProperties {
         let plans = plans
-        return { id in plans[id].map { $0[$0.root].properties } ?? StreamProperties(appendOnly: true, distribution: .any) }
+        let marks = catalog.objects.reduce(into: [ObjectID: [Int]]()) { marks, object in
+            if object.kind == .source { marks[object.id] = object.watermark.map { [$0.column] } }
+        }
+        return { id in
+            plans[id].map { $0[$0.root].properties } ?? StreamProperties(appendOnly: true, distribution: .any, watermarks: marks[id] ?? [])
+        }
     }
 }
 

@@ -7,7 +7,7 @@ import MillPlan
 package import MillSQL
 import MillStore
 
-/// PAUSE and RESUME of sources and materialized views (`docs/decisions/015-what-can-be-paused.md`).
+/// PAUSE and RESUME of sources and materialized views (`docs/decisions/016-what-can-be-paused.md`).
 ///
 /// A paused source is read no further by anybody, so all that comes from it stays true at one moment. A paused view leaves the shared
 /// readers of its sources and keeps its place; resumed it catches up with readers of its own and joins them again. Both are in `meta.db`

@@ -51,7 +51,7 @@ extension Engine {
                 .featureNotSupported, "materialized view \"\(object.name)\" would have other columns or inputs than it had",
                 hint: "Drop it and create it again.")
         }
-        return try StreamPlanner.planView(Optimizer.optimize(bound.query), relationProperties: relationProperties)
+        return try Self.plan(bound, emitsOnClose: definition.emitOnWindowClose, at: definition.name.span.source, relationProperties)
     }
 
     /// A job and all that read it, itself or through others, each after what it reads.

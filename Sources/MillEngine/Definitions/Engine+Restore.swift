@@ -105,7 +105,9 @@ extension Engine {
     }
 
     private func resumedJob(_ object: CatalogObject, _ plan: StreamPlan) throws(SQLError) -> JobPlan {
-        var job = JobPlan(id: object.id, name: object.name, plan: plan, storage: storage(of: object.id, recovered: keeper?.recovered))
+        var job = JobPlan(
+            id: object.id, name: object.name, plan: plan, watermark: object.watermark,
+            storage: storage(of: object.id, recovered: keeper?.recovered))
         job.placement = try placement(of: object.id)
         return job
     }
@@ -126,8 +128,12 @@ extension Engine {
     private func restore(_ stored: StoredObject) {
         let id = stored.object.id
         catalog.restore(stored.object)
-        if let failure = stored.failure { restoration.reasons[id] = failure }
         paused[id] = stored.pause
+        if let failure = stored.failure {
+            restoration.reasons[id] = failure
+            // Without its watermark it would not be what it was.
+            if stored.object.kind == .source || stored.object.kind == .table { return }
+        }
         if stored.object.kind == .source { restoration.sources[id] = stored.origin }
         guard let job = stored.job else { return }
         if stored.object.kind == .materializedView {

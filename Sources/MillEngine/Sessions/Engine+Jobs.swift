@@ -11,7 +11,7 @@ struct JobLine: Sendable {
     static let schema: Schema = [
         Field("Id", .int64), Field("Name", .varchar), Field("State", .varchar), Field("Epoch", .int64), Field("Rows", .int64),
         Field("Lag", .int64), Field("State Bytes", .int64), Field("Errors", .int64), Field("Rejects", .int64), Field("Message", .varchar),
-        Field("Since", .timestamptz), Field("Next Try", .timestamptz),
+        Field("Since", .timestamptz), Field("Next Try", .timestamptz), Field("Late", .int64),
     ]
 
     var id: ObjectID
@@ -32,6 +32,7 @@ struct JobLine: Sendable {
             .int(Int64(id.number)), .string(name), .string(state), .int(Int64(epoch.number)), .int(Int64(statistics.rowCount)),
             lag.map { .int($0) } ?? .null, .int(Int64(statistics.stateByteCount)), .int(statistics.errorCount), .int(Int64(rejects)),
             message.map { .string($0) } ?? .null, sinceMicros.map { .int($0) } ?? .null, nextTryMicros.map { .int($0) } ?? .null,
+            .int(statistics.lateCount),
         ]
     }
 }
@@ -149,6 +150,10 @@ extension Engine {
                 && record.catchingUp.isDisjoint(with: readable.subtracting(record.jobFailures.keys))
         }
         if let reason = cancellation.reason { throw reason.error }
+        if reached.hasOpenWatermarks {
+            // What was read lets windows close; the next epoch does that.
+            _ = await conductor.wait { cancellation.reason != nil || $0.epoch > reached.epoch }
+        }
         try await untilRecovered(restoration.recovering.keys, cancellation)
         return unheard + stopped(Set(sources.all.map(\.id)).union(paused.keys), reached)
     }

@@ -127,11 +127,12 @@ extension Session {
             if stages.contains("LOGICAL") { return optimized.explained }
             return StreamPlanner.planQuery(optimized, relationProperties: properties).explained
         case .createView(let view):
-            let bound = try Binder(catalog: reader, context: context.binderContext(.view)).bind(createView: view).query
+            let whole = try Binder(catalog: reader, context: context.binderContext(.view)).bind(createView: view)
+            let bound = whole.query
             if stages.contains("BOUND") { return bound.explained }
             let optimized = Optimizer.optimize(bound)
             if stages.contains("LOGICAL") || !view.isMaterialized { return optimized.explained }
-            return try StreamPlanner.planView(optimized, relationProperties: properties).explained
+            return try Engine.plan(whole, emitsOnClose: view.emitOnWindowClose, at: view.name.span.source, properties).explained
         case .insert, .update, .delete:
             let binder = Binder(catalog: reader, context: context.binderContext(.statement(now: engine.environment.clock.nowMicros)))
             return try binder.bind(write: statement).map { write in

@@ -16,6 +16,9 @@ extension Engine {
             try await untilRestored(session.cancellation)
             return Self.batches(await errorRows(ObjectID(relation.id.number & ~EngineCatalog.errorsBit)), object.schema)
         }
+        if relation.id.number & EngineCatalog.lateBit != 0 {
+            return Self.batches(await lateRows(ObjectID(relation.id.number & ~EngineCatalog.lateBit)), object.schema)
+        }
         guard let system = SystemRelations.relation(relation.id) else { throw SQLError(.undefinedTable, "relation \"\(relation.name)\" does not exist") }
         return Self.batches(system.rows(session.systemContext(catalog)), object.schema)
     }
@@ -46,6 +49,17 @@ extension Engine {
         if dropped != 0 {
             rows.append([.null, .string(SQLState.configurationLimitExceeded.code), .string("further errors that were not kept"), .null, .int(dropped)])
         }
+        return rows
+    }
+
+    /// The rows that came too late for a job, of all its workers, and how many are no longer kept.
+    private func lateRows(_ job: ObjectID) async -> [[Scalar]] {
+        let (_, parts) = await conductor.onWorkers { $0.lateRows(of: job)?.kept ?? LateRows.Kept() }
+        let kept = parts.reduce(into: LateRows.Kept()) { $0.merge($1) }
+        var rows = kept.entries.sorted { $0.lateAtMicros < $1.lateAtMicros }.map { entry -> [Scalar] in
+            [.string(entry.operatorName), .string(entry.row), .int(entry.weight), .int(entry.watermarkMicros), .int(entry.lateAtMicros)]
+        }
+        if kept.droppedCount != 0 { rows.append([.string("earlier rows that are not kept"), .null, .int(kept.droppedCount), .null, .null]) }
         return rows
     }
 

@@ -2,7 +2,7 @@ import MillBase
 import MillCatalog
 import MillColumnar
 
-/// The catalog with the relations that come with an object: `<source>_rejects` and `<view>_errors`.
+/// The catalog with the relations that come with an object: `<source>_rejects`, `<view>_errors` and `<view>_late`.
 ///
 /// They are not created and cannot be dropped; their identifiers are the object's with a high bit set.
 struct EngineCatalog: CatalogReader {
@@ -10,11 +10,13 @@ struct EngineCatalog: CatalogReader {
 
     static let rejectsBit: UInt32 = 1 << 30
     static let errorsBit: UInt32 = 1 << 29
+    static let lateBit: UInt32 = 1 << 28
 
     func object(schema: String?, name: String) -> CatalogObject? {
         if let object = catalog.object(schema: schema, name: name) { return object }
         if let base = base(of: name, "_rejects", schema), base.kind == .source { return Self.rejects(of: base) }
         if let base = base(of: name, "_errors", schema), base.kind == .materializedView { return Self.errors(of: base) }
+        if let base = base(of: name, "_late", schema), base.kind == .materializedView { return Self.late(of: base) }
         return nil
     }
 
@@ -26,6 +28,7 @@ struct EngineCatalog: CatalogReader {
         if let object = catalog.object(id) { return object }
         if id.number & Self.rejectsBit != 0 { return catalog.object(ObjectID(id.number & ~Self.rejectsBit)).map(Self.rejects) }
         if id.number & Self.errorsBit != 0 { return catalog.object(ObjectID(id.number & ~Self.errorsBit)).map(Self.errors) }
+        if id.number & Self.lateBit != 0 { return catalog.object(ObjectID(id.number & ~Self.lateBit)).map(Self.late) }
         return nil
     }
 
@@ -34,7 +37,7 @@ struct EngineCatalog: CatalogReader {
         catalog.objects.flatMap { object in
             switch object.kind {
             case .source: [object, Self.rejects(of: object)]
-            case .materializedView: [object, Self.errors(of: object)]
+            case .materializedView: [object, Self.errors(of: object), Self.late(of: object)]
             case .table, .view, .sink, .system: [object]
             }
         }
@@ -58,6 +61,15 @@ struct EngineCatalog: CatalogReader {
             columns: [
                 CatalogColumn("operator", .varchar), CatalogColumn("sqlstate", .varchar), CatalogColumn("message", .varchar),
                 CatalogColumn("row", .varchar), CatalogColumn("count", .int64),
+            ])
+    }
+
+    private static func late(of view: CatalogObject) -> CatalogObject {
+        CatalogObject(
+            id: ObjectID(view.id.number | lateBit), schemaName: view.schemaName, name: view.name + "_late", kind: .system,
+            columns: [
+                CatalogColumn("operator", .varchar), CatalogColumn("row", .jsonb), CatalogColumn("count", .int64),
+                CatalogColumn("watermark", .timestamptz), CatalogColumn("late_at", .timestamptz),
             ])
     }
 }

@@ -13,17 +13,33 @@ struct StreamPlanBuilder {
     }
 
     private(set) var plan = StreamPlan()
+    /// EMIT ON WINDOW CLOSE: what closes by a watermark gives its rows out when it does, and never before.
+    let emitsOnClose: Bool
     private var known: [Identity: NodeIndex] = [:]
+
+    init(emitsOnClose: Bool = false) { self.emitsOnClose = emitsOnClose }
 
     subscript(_ index: NodeIndex) -> StreamNode { plan[index] }
 
-    /// Adds a node or finds the one that does the same; the names of the first stay.
-    mutating func add(_ operation: StreamOperation, _ inputs: [NodeIndex], _ schema: Schema, _ properties: StreamProperties) -> NodeIndex {
+    /// Adds a node or finds the one that does the same; the names of the first stay. Its watermarks, and what it closes by them, follow
+    /// from its inputs; those of an input of the plan are given.
+    mutating func add(_ operation: StreamOperation, _ inputs: [NodeIndex], _ schema: Schema, _ given: StreamProperties) -> NodeIndex {
+        var properties = given
+        let closing = StreamNode.closing(operation, inputs.map { self[$0].properties.watermarks }, inputs.map { self[$0].schema }, emitsOnClose: emitsOnClose)
+        if !inputs.isEmpty { properties.watermarks = watermarks(operation, inputs) }
+        if closing?.emitsOnClose == true { properties.appendOnly = true }
         let identity = Identity(operation: operation, inputs: inputs, types: schema.map(\.type), properties: properties)
         if let index = known[identity] { return index }
-        let index = plan.add(StreamNode(operation, inputs: inputs, schema: schema, properties: properties))
+        var node = StreamNode(operation, inputs: inputs, schema: schema, properties: properties)
+        node.closing = closing
+        let index = plan.add(node)
         known[identity] = index
         return index
+    }
+
+    private func watermarks(_ operation: StreamOperation, _ inputs: [NodeIndex]) -> [Int] {
+        let marks = inputs.map { input in Watermarks(uniqueKeysWithValues: self[input].properties.watermarks.map { ($0, 0) }) }
+        return StreamNode.watermarks(operation, marks, inputs.map { self[$0].schema }).keys.sorted()
     }
 
     /// The plan with its root, which bears the names that the user gave, and without nodes that nothing reads.

@@ -19,10 +19,11 @@ package struct StreamPlanner {
     private let relationProperties: RelationProperties
     /// Whether several workers run the plan, so that an aggregate may be worth two steps.
     let splitsAggregates: Bool
-    var builder = StreamPlanBuilder()
+    var builder: StreamPlanBuilder
 
-    private init(splitsAggregates: Bool = true, relationProperties: @escaping RelationProperties) {
+    private init(splitsAggregates: Bool = true, emitsOnClose: Bool = false, relationProperties: @escaping RelationProperties) {
         self.splitsAggregates = splitsAggregates
+        builder = StreamPlanBuilder(emitsOnClose: emitsOnClose)
         self.relationProperties = relationProperties
     }
 
@@ -30,11 +31,15 @@ package struct StreamPlanner {
 
     /// The plan of a materialized view or of a table's initial rows: the root keeps them, found by their unique key, else by
     /// all columns.
-    /// - Throws: 0A000 for a system relation, whose rows have no deltas.
-    package static func planView(_ query: BoundQuery, relationProperties: @escaping RelationProperties) throws(SQLError) -> StreamPlan {
+    /// - Parameter emitsOnClose: EMIT ON WINDOW CLOSE.
+    /// - Throws: 0A000 for a system relation, whose rows have no deltas, and for EMIT ON WINDOW CLOSE where rows could still change.
+    package static func planView(
+        _ query: BoundQuery, emitsOnClose: Bool = false, relationProperties: @escaping RelationProperties
+    ) throws(SQLError) -> StreamPlan {
         try refuseSystemRelations(query.plan)
-        var planner = StreamPlanner(relationProperties: relationProperties)
+        var planner = StreamPlanner(emitsOnClose: emitsOnClose, relationProperties: relationProperties)
         let input = planner.lower(query.plan)
+        if emitsOnClose { try planner.requireFinalRows(input) }
         let node = planner.builder[input]
         let key = node.properties.uniqueKey ?? Array(node.schema.indices)
         let placed = planner.builder.distributing(input, by: key)
@@ -51,12 +56,44 @@ package struct StreamPlanner {
     }
 
     /// The plan of an ad-hoc query: all rows come to worker 0. The query's order, limit and offset are applied to the
-    /// finished result by the caller, then the columns behind `visible` are dropped.
+    /// finished result by the caller, then the columns behind `visible` are dropped. Nothing is closed in it: it sees all rows at once.
     package static func planQuery(_ query: BoundQuery, relationProperties: @escaping RelationProperties) -> StreamPlan {
-        var planner = StreamPlanner(splitsAggregates: false, relationProperties: relationProperties)
+        let withoutWatermarks: RelationProperties = { id in
+            var properties = relationProperties(id)
+            properties.watermarks = []
+            return properties
+        }
+        var planner = StreamPlanner(splitsAggregates: false, relationProperties: withoutWatermarks)
         let input = planner.lower(query.plan)
         let gathered = planner.builder.gathering(input)
         return planner.builder.finished(.result, gathered, schema: query.plan.schema)
+    }
+
+    /// EMIT ON WINDOW CLOSE gives out every row once: what closes by a watermark does, and nothing may take a row back behind it.
+    private func requireFinalRows(_ root: NodeIndex) throws(SQLError) {
+        var open = [root]
+        var read: Set<NodeIndex> = []
+        while let index = open.popLast() { if read.insert(index).inserted { open += builder[index].inputs } }
+        let nodes = read.sorted().map { builder[$0] }
+        func refusal(_ message: String, hint: String) -> SQLError { SQLError(.featureNotSupported, message, hint: hint) }
+        if let node = nodes.first(where: { node in
+            if case .aggregate = node.operation { node.closing == nil } else { false }
+        }) {
+            let keys = if case .aggregate(let keys, _) = node.operation { ExplainExpression(builder[node.inputs[0]].schema).names(keys) } else { "" }
+            throw refusal(
+                "EMIT ON WINDOW CLOSE needs a column with a watermark in GROUP BY, which has \(keys)",
+                hint: "Group by window_start or window_end of TUMBLE or HOP over a column with WATERMARK FOR.")
+        }
+        guard nodes.contains(where: { $0.closing?.emitsOnClose == true }) else {
+            throw refusal(
+                "EMIT ON WINDOW CLOSE needs GROUP BY with a column that has a watermark", hint: "Leave it out: without groups every row is final as it comes.")
+        }
+        guard builder[root].properties.appendOnly else {
+            let node = nodes.first { node in !node.properties.appendOnly } ?? builder[root]
+            throw refusal(
+                "EMIT ON WINDOW CLOSE cannot wait for \(node.operation.title), whose rows change after they are given out",
+                hint: "Make one view with EMIT ON WINDOW CLOSE and another over it.")
+        }
     }
 
     private static func refuseSystemRelations(_ plan: LogicalPlan) throws(SQLError) {
@@ -104,7 +141,8 @@ package struct StreamPlanner {
     private mutating func lower(_ node: LogicalScan) -> NodeIndex {
         switch node.relation.kind {
         case .source:
-            let properties = StreamProperties(appendOnly: true, distribution: .any)
+            let marks = relationProperties(node.relation.id).watermarks.compactMap { node.columns.firstIndex(of: $0) }.sorted()
+            let properties = StreamProperties(appendOnly: true, distribution: .any, watermarks: marks)
             return builder.add(.source(node.relation, columns: node.columns), [], node.schema, properties)
         case .system:
             let properties = StreamProperties(appendOnly: true, distribution: .single)

@@ -36,7 +36,8 @@ extension StreamProperties {
     func remapped(_ map: (Int) -> Int?) -> StreamProperties {
         var key = uniqueKey?.compactMap(map)
         if key?.count != uniqueKey?.count { key = nil }
-        return StreamProperties(uniqueKey: key, appendOnly: appendOnly, distribution: distribution.remapped(map))
+        return StreamProperties(
+            uniqueKey: key, appendOnly: appendOnly, distribution: distribution.remapped(map), watermarks: watermarks.compactMap(map).sorted())
     }
 
     /// What numbered rows have: one row of a partition is known by it, several by their row numbers, if these are there.

@@ -6,17 +6,22 @@ import MillState
 /// over the same values that differ in which rows they count.
 ///
 /// For a call a value counts once while the weights of its rows in the group sum to more than 0. State: (group's row number, value)
-/// -> a sum of weights for each call.
+/// -> a sum of weights for each call. Where groups go with values still in them, as those do that a watermark closes, the values of
+/// each group are listed in memory, so that they go with it.
 final class DistinctFilter {
     let table: StateTable
     private let callCount: Int
     private var emptied: [RowNumber] = []
+    /// By group the rows of its values, some of them gone or another's by now; nil when no group goes before its values.
+    private var rowsOfGroups: [RowNumber: [RowNumber]]?
+    private var listedCount = 0
     private let rows = UnsafeMutablePointer<RowNumber>.allocate(capacity: Limits.batchRowsMax)
     private let hashes = UnsafeMutablePointer<UInt64>.allocate(capacity: Limits.batchRowsMax)
     private var inserted = Selection(capacity: Limits.batchRowsMax)
 
-    init(_ type: SQLType, callCount: Int) {
+    init(_ type: SQLType, callCount: Int, closes: Bool) {
         self.callCount = callCount
+        if closes { rowsOfGroups = [:] }
         table = StateTable(columns: [.int64, type], payloadBytes: 8 * callCount)
     }
 
@@ -38,6 +43,13 @@ final class DistinctFilter {
         let columns = [groupColumn, values]
         RowHash.hash(columns, count: groups.count, into: hashes)
         table.findOrInsert(columns, hashes: hashes, count: groups.count, rows: rows, inserted: &inserted)
+        if rowsOfGroups != nil {
+            for position in 0..<inserted.count {
+                let index = Int(inserted.rows[position])
+                rowsOfGroups?[groups.numbers[index], default: []].append(rows[index])
+            }
+            listedCount += inserted.count
+        }
         for (call, weights) in weights.enumerated() { count(values, weights.values, call, groups.count) }
         noteEmptied(groups.count)
     }
@@ -69,6 +81,27 @@ final class DistinctFilter {
     func removeEmptied() {
         for number in emptied where table.storedHash(number) != 0 && isEmpty(number) { table.remove(number) }
         emptied.removeAll(keepingCapacity: true)
+        if rowsOfGroups != nil, listedCount > 2 * table.count + 65_536 { list() }
         table.compactHeapIfWorthwhile()
+    }
+
+    /// The group goes, with all its values.
+    func release(_ group: RowNumber) {
+        guard let listed = rowsOfGroups?.removeValue(forKey: group) else { return }
+        listedCount -= listed.count
+        for row in listed where table.storedHash(row) != 0 && self.group(of: row) == group { table.remove(row) }
+    }
+
+    /// Lists the values of all groups anew.
+    func list() {
+        guard rowsOfGroups != nil else { return }
+        var lists: [RowNumber: [RowNumber]] = [:]
+        table.forEachRow { row in lists[group(of: row), default: []].append(row) }
+        rowsOfGroups = lists
+        listedCount = table.count
+    }
+
+    private func group(of row: RowNumber) -> RowNumber {
+        RowNumber(truncatingIfNeeded: table.value(row, 0).unsafelyUnwrapped.load(as: Int64.self))
     }
 }

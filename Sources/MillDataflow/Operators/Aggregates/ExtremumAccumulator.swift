@@ -76,10 +76,16 @@ final class AppendOnlyExtremumAccumulator: MergeableAccumulator {
         let (from, to) = (source.state + 8, target.state + 8)
         if target.state.load(as: Int64.self) != 0 {
             let order = order(from, to)
-            guard isMax ? order > 0 : order < 0 else { return slot.discard(from) }
+            guard isMax ? order > 0 : order < 0 else { return }
             slot.discard(to)
         }
         target.state.copyMemory(from: source.state, byteCount: byteCount)
+        // The value is the target's now, and does not go with the source.
+        source.state.storeBytes(of: 0, as: Int64.self)
+    }
+
+    func release(_ group: UInt32, _ state: UnsafeMutableRawPointer) {
+        if state.load(as: Int64.self) != 0 { slot.discard(state + 8) }
     }
 
     /// How two stored values compare: by value, and by representation among equal ones.

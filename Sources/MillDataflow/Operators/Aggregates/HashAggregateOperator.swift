@@ -17,6 +17,9 @@ package import MillState
 /// 16      ...   accumulators, in the order of the calls
 /// ```
 /// Per batch: hash the keys, find or insert all groups, then one loop per accumulator.
+///
+/// With a watermark of a key column (`KeyClosing`) a row of a closed group is late, and groups go at the end of the epoch that closes
+/// them: after their last output, which in a view with EMIT ON WINDOW CLOSE is their only one.
 package final class HashAggregateOperator: Operator {
     private let keys: [Int]
     private let keyTypes: [SQLType]
@@ -25,6 +28,7 @@ package final class HashAggregateOperator: Operator {
     private let payloadBytes: Int
     private let ownsGlobalGroup: Bool
     private var touched: TouchedGroups
+    private var closing: KeyClosing?
 
     private let rows = UnsafeMutablePointer<RowNumber>.allocate(capacity: Limits.batchRowsMax)
     private let hashes = UnsafeMutablePointer<UInt64>.allocate(capacity: Limits.batchRowsMax)
@@ -38,10 +42,13 @@ package final class HashAggregateOperator: Operator {
     ///   - isAppendOnly: the input never takes a row back; MIN and MAX then need no multiset.
     ///   - ownsGlobalGroup: whether this worker gives the one row of an aggregate without keys, which is there from the start and
     ///     never goes.
-    package init(keys: [Int], calls: [AggregateCall], input: Schema, isAppendOnly: Bool, ownsGlobalGroup: Bool) throws(SQLError) {
+    package init(
+        keys: [Int], calls: [AggregateCall], input: Schema, isAppendOnly: Bool, ownsGlobalGroup: Bool, closing: KeyClosing? = nil
+    ) throws(SQLError) {
         self.keys = keys
+        self.closing = closing
         keyTypes = keys.map { input[$0].type }
-        self.calls = try RunningCalls(calls, isAppendOnly: isAppendOnly, offset: Self.accumulatorsOffset)
+        self.calls = try RunningCalls(calls, isAppendOnly: isAppendOnly, offset: Self.accumulatorsOffset, closes: closing != nil)
         payloadBytes = Self.accumulatorsOffset + self.calls.byteCount
         table = StateTable(columns: keyTypes, payloadBytes: payloadBytes, payloadStrings: self.calls.stringOffsets)
         touched = TouchedGroups(payloadBytes: payloadBytes)
@@ -57,14 +64,20 @@ package final class HashAggregateOperator: Operator {
     // MARK: Input
 
     package func push(_ batch: DeltaBatch, input: Int, errors: OperatorErrors) {
-        batch.forEachPart { add($0, errors) }
+        batch.forEachPart { part in
+            guard let onTime = closing == nil ? part : closing?.onTime(part) else { return }
+            add(onTime, errors)
+        }
     }
+
+    package func openEpoch(_ watermarks: [WatermarkStep]) { closing?.step = watermarks[0] }
 
     private func add(_ batch: DeltaBatch, _ errors: OperatorErrors) {
         let count = batch.count
         let keyColumns = keys.map { batch.columns[$0] }
         RowHash.hash(keyColumns, count: count, into: hashes)
         table.findOrInsert(keyColumns, hashes: hashes, count: count, rows: rows, inserted: &inserted)
+        closing?.note(inserted, of: keyColumns, rows)
         let weights = batch.weights.map { UnsafePointer($0.values) }
         touched.reserve(count)
         touch(&touched, count, weights)
@@ -94,10 +107,18 @@ package final class HashAggregateOperator: Operator {
 
     package func closeEpoch(errors: OperatorErrors) {
         touched.close(calls, of: table)
+        closing?.close(table) { [table] number in
+            table.payload(number).load(fromByteOffset: Self.weightOffset, as: Int64.self) > 0
+        }
     }
 
     package func next(errors: OperatorErrors) -> DeltaBatch? {
         guard touched.isGivingOut else { return nil }
+        if closing?.emitsOnClose == true {
+            if let part = closing?.nextPart() { return output(closed: part, errors) }
+            finishEpoch()
+            return nil
+        }
         while let part = touched.nextPart() {
             if let batch = output(part, errors) { return batch }
         }
@@ -140,6 +161,14 @@ package final class HashAggregateOperator: Operator {
         return hasRetraction ? withoutEqualPairs(batch, numbers, keyCount) : batch
     }
 
+    /// The rows of groups that close.
+    private func output(closed numbers: [RowNumber], _ errors: OperatorErrors) -> DeltaBatch {
+        let columns = table.gather(rows: numbers, count: numbers.count)
+        let payloads = numbers.map { table.preparedPayload($0) }
+        let values = calls.output(payloads, keys: columns, weights: Array(repeating: 1, count: numbers.count), errors)
+        return DeltaBatch(columns: columns + values, count: numbers.count)
+    }
+
     /// Without the retractions that the next row inserts again: another accumulator, but the same output. nil: nothing is left.
     private func withoutEqualPairs(_ batch: DeltaBatch, _ numbers: [RowNumber], _ keyCount: Int) -> DeltaBatch? {
         var kept = Selection(capacity: batch.count)
@@ -178,6 +207,11 @@ package final class HashAggregateOperator: Operator {
             table.remove(number)
         }
         touched.clear()
+        closing?.removeClosed { number in
+            calls.release(number, table.writablePayload(number))
+            table.remove(number)
+        }
+        closing?.rebuildIfWorthwhile(table)
         table.compactHeapIfWorthwhile()
         calls.compact(table)
     }
@@ -194,9 +228,12 @@ package final class HashAggregateOperator: Operator {
 
     package var tables: [any DurableTable] { [table] + calls.tables }
 
-    package func finishRestore() { calls.finishRestore(table) }
+    package func finishRestore() {
+        calls.finishRestore(table)
+        closing?.rebuild(table)
+    }
 
     package var stateByteCount: Int {
-        table.byteCount + touched.byteCount + calls.outsideByteCount
+        table.byteCount + touched.byteCount + calls.outsideByteCount + (closing?.byteCount ?? 0)
     }
 }

@@ -83,7 +83,15 @@ final class OrderedExtremumAccumulator: Accumulator {
 
     func release(_ group: UInt32, _ state: UnsafeMutableRawPointer) {
         setKey(group: group)
-        _ = values.removeAll(prefix: key.bytes)
+        let prefix = key.bytes
+        if type.physical == .string {
+            values.scan(from: prefix) { key, payload in
+                guard key.prefix(prefix.count).elementsEqual(prefix) else { return false }
+                slot.discard(UnsafeMutableRawPointer(mutating: payload) + 8)
+                return true
+            }
+        }
+        _ = values.removeAll(prefix: prefix)
     }
 
     var wantsCompaction: Bool { slot.wantsCompaction }

@@ -35,7 +35,8 @@ final class RunningCalls {
     /// - Parameters:
     ///   - isAppendOnly: the input never takes a row back; MIN and MAX then need no multiset.
     ///   - offset: where the first accumulator lies in a group's payload.
-    init(_ calls: [AggregateCall], isAppendOnly: Bool, offset first: Int) throws(SQLError) {
+    ///   - closes: groups may go before their rows are taken back.
+    init(_ calls: [AggregateCall], isAppendOnly: Bool, offset first: Int, closes: Bool = false) throws(SQLError) {
         var offset = first
         var built: [Call] = []
         var conditions: [BoundExpression] = []
@@ -55,13 +56,13 @@ final class RunningCalls {
         filters = try conditions.map { (condition) throws(SQLError) in
             RowExpression(try CompiledExpression(condition), operatorName: "filter of an aggregate")
         }
-        distincts = Self.distincts(calls, built)
+        distincts = Self.distincts(calls, built, closes)
         byteCount = offset - first
     }
 
     /// Calls over one column share its values. A computed argument may fail, and does so on the rows that its own call counts: it
     /// stays by itself.
-    private static func distincts(_ calls: [AggregateCall], _ built: [Call]) -> [Distinct] {
+    private static func distincts(_ calls: [AggregateCall], _ built: [Call], _ closes: Bool) -> [Distinct] {
         var groups: [(argument: BoundExpression, calls: [Int])] = []
         for (number, call) in calls.enumerated() where built[number].isDistinct {
             guard let argument = call.argument else { continue }
@@ -73,7 +74,7 @@ final class RunningCalls {
         }
         return groups.compactMap { group in
             built[group.calls[0]].argument.map {
-                Distinct(argument: $0, values: DistinctFilter(group.argument.type, callCount: group.calls.count), calls: group.calls)
+                Distinct(argument: $0, values: DistinctFilter(group.argument.type, callCount: group.calls.count, closes: closes), calls: group.calls)
             }
         }
     }
@@ -180,6 +181,7 @@ final class RunningCalls {
     /// The group is gone, or its state is part of another's.
     func release(_ group: UInt32, _ payload: UnsafeMutableRawPointer) {
         for call in calls { call.accumulator.release(group, payload + call.offset) }
+        for distinct in distincts { distinct.values.release(group) }
     }
 
     /// Rewrites what the accumulators hold outside the groups, where that is worthwhile. Between epochs only.
@@ -202,6 +204,7 @@ final class RunningCalls {
     /// After all tables have come back: the groups' strings are kept by who may replace them.
     func finishRestore(_ groups: StateTable) {
         for call in calls { call.accumulator.finishRestore(groups.heap) }
+        for distinct in distincts { distinct.values.list() }
     }
 
     func checkInvariants() -> [String] { distincts.flatMap { $0.values.checkInvariants() } }

@@ -22,6 +22,7 @@ package final class HashJoinOperator: Operator {
     private let emitsPairs: Bool
     /// Per side, whether its rows also appear by whether they match.
     private let tracks: [Bool]
+    private let closing: JoinClosing?
 
     // The batch in work: which side it came from, and how far it is.
     private var batch: DeltaBatch?
@@ -43,23 +44,29 @@ package final class HashJoinOperator: Operator {
     }
 
     package init(
-        _ kind: JoinKind, left: StreamNode, right: StreamNode, leftKeys: [Int], rightKeys: [Int], residual: BoundExpression?
+        _ kind: JoinKind, left: StreamNode, right: StreamNode, leftKeys: [Int], rightKeys: [Int], residual: BoundExpression?,
+        closing: JoinClosing? = nil
     ) throws(SQLError) {
+        self.closing = closing
         self.kind = kind
         self.residual = try residual.map { (residual) throws(SQLError) in
             RowExpression(try CompiledExpression(residual), operatorName: "join condition")
         }
         schemas = [left.schema.map(\.type), right.schema.map(\.type)]
-        sides = [
-            JoinSide(columns: schemas[0], keyColumns: leftKeys, isAppendOnly: left.properties.appendOnly),
-            JoinSide(columns: schemas[1], keyColumns: rightKeys, isAppendOnly: right.properties.appendOnly),
-        ]
-        switch kind {
-        case .inner: tracks = [false, false]
-        case .left, .semi, .anti: tracks = [true, false]
-        case .right: tracks = [false, true]
-        case .full: tracks = [true, true]
+        let tracks =
+            switch kind {
+            case .inner: [false, false]
+            case .left, .semi, .anti: [true, false]
+            case .right: [false, true]
+            case .full: [true, true]
+            }
+        self.tracks = tracks
+        func side(_ number: Int, _ input: StreamNode, _ keys: [Int]) -> JoinSide {
+            JoinSide(
+                columns: input.schema.map(\.type), keyColumns: keys, isAppendOnly: input.properties.appendOnly,
+                closing: closing?.side(number, keys, keepsBroken: tracks[number]))
         }
+        sides = [side(0, left, leftKeys), side(1, right, rightKeys)]
         emitsPairs = kind != .semi && kind != .anti
         unmatched = [UnmatchedChanges(), UnmatchedChanges()]
     }
@@ -74,7 +81,9 @@ package final class HashJoinOperator: Operator {
         own = input
         batchRow = 0
         candidate = 0
-        guard let kept = tracks[input] ? batch : withWholeKeys(batch, sides[input].keyColumns) else { return }
+        guard let onTime = sides[input].onTime(batch),
+            let kept = tracks[input] ? onTime : withWholeKeys(onTime, sides[input].keyColumns + (closing?.timeColumns(input) ?? []))
+        else { return }
         self.batch = kept
         sides[own].add(kept)
         sides[1 - own].firsts(of: kept, keyColumns: sides[own].keyColumns, into: firsts)
@@ -226,8 +235,18 @@ package final class HashJoinOperator: Operator {
     }
 
     package func closeEpoch(errors: OperatorErrors) {
-        for side in sides { side.removeEmptied() }
+        for side in sides {
+            side.removeEmptied()
+            side.removeClosed()
+        }
     }
+
+    package func openEpoch(_ watermarks: [WatermarkStep]) {
+        guard let closing else { return }
+        for (side, step) in closing.steps(watermarks).enumerated() { sides[side].openEpoch(step) }
+    }
+
+    package func finishRestore() { for side in sides { side.finishRestore() } }
 
     package func checkInvariants() -> [String] { sides.flatMap { $0.checkInvariants() } }
 

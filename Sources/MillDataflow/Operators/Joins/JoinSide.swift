@@ -15,12 +15,17 @@ import MillState
 ///        20 4  previous row + 1; 0 throughout when no row can leave
 ///        24 4  its key's number
 /// ```
+/// With watermarks keys go with all their rows, or rows one by one, once their time is closed (`JoinClosing`).
+///
 /// Rows with a NULL in a join key match nothing; an outer join still keeps them, under no key, to give them back padded.
 final class JoinSide {
     let rows: StateTable
     let keys: StateTable
     let keyColumns: [Int]
     private var emptied: [RowNumber] = []
+    private var closing: KeyClosing?
+    /// Whether single rows close, not keys.
+    private let closesRows: Bool
 
     private let rowHashes = UnsafeMutablePointer<UInt64>.allocate(capacity: Limits.batchRowsMax)
     private let keyHashes = UnsafeMutablePointer<UInt64>.allocate(capacity: Limits.batchRowsMax)
@@ -38,7 +43,9 @@ final class JoinSide {
     /// Whether rows are never taken back and so need no directory: a duplicate is just another row.
     private let isAppendOnly: Bool
 
-    init(columns: [SQLType], keyColumns: [Int], isAppendOnly: Bool) {
+    init(columns: [SQLType], keyColumns: [Int], isAppendOnly: Bool, closing: (keys: KeyClosing, ofRows: Bool)?) {
+        self.closing = closing?.keys
+        closesRows = closing?.ofRows ?? false
         rows = StateTable(columns: columns, payloadBytes: 32, equality: .representation, indexed: !isAppendOnly)
         keys = StateTable(columns: keyColumns.map { columns[$0] }, payloadBytes: 8)
         self.keyColumns = keyColumns
@@ -70,7 +77,11 @@ final class JoinSide {
         }
         addWeights(batch.weights.map { UnsafePointer($0.values) }, count: count)
         if inserted.count > 0 { link(batch) }
+        if closesRows { closing?.note(inserted, of: batch.columns, numbers) }
     }
+
+    /// Whether a row may leave its key's chain before the others.
+    private var unlinks: Bool { !isAppendOnly || closesRows }
 
     private func addWeights(_ weights: UnsafePointer<Int64>?, count: Int) {
         for index in 0..<count {
@@ -100,6 +111,7 @@ final class JoinSide {
         RowHash.hash(columns, count: fresh.count, into: keyHashes)
         var newKeys = Selection(capacity: fresh.count)
         keys.findOrInsert(columns, hashes: keyHashes, count: fresh.count, rows: keyNumbers, inserted: &newKeys)
+        if !closesRows { closing?.note(newKeys, of: columns, keyNumbers) }
         for position in 0..<fresh.count {
             let number = numbers[Int(fresh.rows[position])]
             let key = keyNumbers[position]
@@ -109,7 +121,7 @@ final class JoinSide {
             row.storeBytes(of: next, toByteOffset: Self.nextOffset, as: UInt32.self)
             row.storeBytes(of: key + 1, toByteOffset: Self.keyOffset, as: UInt32.self)
             // Only who may leave the chain needs to know what is before it; the row after is likely far away in memory.
-            if next != 0, !isAppendOnly { rows.writablePayload(next - 1).storeBytes(of: number + 1, toByteOffset: Self.previousOffset, as: UInt32.self) }
+            if next != 0, unlinks { rows.writablePayload(next - 1).storeBytes(of: number + 1, toByteOffset: Self.previousOffset, as: UInt32.self) }
             head.pointee = number + 1
         }
     }
@@ -159,7 +171,7 @@ final class JoinSide {
             while place != 0, linked <= rows.count {
                 linked += 1
                 let row = rows.payload(place - 1)
-                if !isAppendOnly, row.load(fromByteOffset: Self.previousOffset, as: UInt32.self) != previous { broken.append("row \(place - 1) has another before it") }
+                if unlinks, row.load(fromByteOffset: Self.previousOffset, as: UInt32.self) != previous { broken.append("row \(place - 1) has another before it") }
                 if row.load(fromByteOffset: Self.keyOffset, as: UInt32.self) != key + 1 { broken.append("row \(place - 1) is under another key") }
                 previous = place
                 place = row.load(fromByteOffset: Self.nextOffset, as: UInt32.self)
@@ -185,6 +197,40 @@ final class JoinSide {
         rows.compactHeapIfWorthwhile()
         keys.compactHeapIfWorthwhile()
     }
+
+    // MARK: Closing
+
+    func openEpoch(_ watermark: WatermarkStep) { closing?.step = watermark }
+
+    /// The rows whose time is not closed yet; nil when there are none.
+    func onTime(_ batch: DeltaBatch) -> DeltaBatch? { closing == nil ? batch : closing?.onTime(batch) }
+
+    /// Lets go what is closed; after `removeEmptied`.
+    func removeClosed() {
+        let table = closesRows ? rows : keys
+        closing?.close(table)
+        closing?.removeClosed { number in
+            if closesRows {
+                unlink(number)
+                rows.remove(number)
+            } else {
+                removeKey(number)
+            }
+        }
+        closing?.rebuildIfWorthwhile(table)
+    }
+
+    private func removeKey(_ key: RowNumber) {
+        var place = keys.payload(key).load(as: UInt32.self)
+        while place != 0 {
+            let number = place - 1
+            place = next(after: number)
+            rows.remove(number)
+        }
+        keys.remove(key)
+    }
+
+    func finishRestore() { closing?.rebuild(closesRows ? rows : keys) }
 
     private func unlink(_ number: RowNumber) {
         let row = rows.payload(number)

@@ -19,7 +19,8 @@ package import MillState
 /// When two sessions become one within a batch, the later one's state so far is merged at once, and the batch's rows that went
 /// to it are added to the session that it has become part of. Its row stays until the end of the epoch for its retraction.
 ///
-/// Sessions are never closed: a row of any time may still come.
+/// Without a watermark sessions are never closed: a row of any time may still come. With one (`SessionClosing`) a session goes when
+/// no row that is not late can belong to it any more.
 package final class SessionAggregateOperator: Operator {
     private let window: SessionWindow
     /// Output columns before the calls.
@@ -30,6 +31,7 @@ package final class SessionAggregateOperator: Operator {
     private let payloadBytes: Int
 
     private var touched: TouchedGroups
+    private var closing: SessionClosing?
     /// Sessions that became part of another within the batch in work.
     private var joined: [RowNumber: RowNumber] = [:]
 
@@ -48,8 +50,11 @@ package final class SessionAggregateOperator: Operator {
 
     /// - Parameter keys: columns of the window's output, each of its partition and one or both of the bounds.
     /// - Throws: XX000 for a call whose states cannot be merged, which the planner does not put here.
-    package init(_ window: SessionWindow, keys: [Int], calls: [AggregateCall], input: Schema) throws(SQLError) {
+    package init(
+        _ window: SessionWindow, keys: [Int], calls: [AggregateCall], input: Schema, closing: SessionClosing? = nil
+    ) throws(SQLError) {
         self.window = window
+        self.closing = closing
         self.keys = keys.map { column in
             if let place = window.partition.firstIndex(of: column) { .partition(place) } else { column == input.count ? .start : .end }
         }
@@ -73,8 +78,13 @@ package final class SessionAggregateOperator: Operator {
     // MARK: Input
 
     package func push(_ batch: DeltaBatch, input: Int, errors: OperatorErrors) {
-        batch.forEachPart { add($0, errors) }
+        batch.forEachPart { part in
+            guard let onTime = closing == nil ? part : closing?.onTime(part) else { return }
+            add(onTime, errors)
+        }
     }
+
+    package func openEpoch(_ watermarks: [WatermarkStep]) { closing?.step = watermarks[0] }
 
     private func add(_ batch: DeltaBatch, _ errors: OperatorErrors) {
         let count = batch.count
@@ -145,6 +155,7 @@ package final class SessionAggregateOperator: Operator {
 
     private func begin(_ time: Int64, _ partition: RowNumber) -> RowNumber {
         let number = store.begin(at: time, in: partition)
+        closing?.begin(number, at: time)
         touch(number)
         // It was not there before.
         Session(payload: touched.saved(touched.count - 1)).end()
@@ -166,10 +177,16 @@ package final class SessionAggregateOperator: Operator {
 
     package func closeEpoch(errors: OperatorErrors) {
         touched.close(calls, of: store.sessions)
+        closing?.close(store, gapMicros: window.gapMicros)
     }
 
     package func next(errors: OperatorErrors) -> DeltaBatch? {
         guard touched.isGivingOut else { return nil }
+        if closing?.emitsOnClose == true {
+            if let part = closing?.nextPart() { return output(closed: part, errors) }
+            finishEpoch()
+            return nil
+        }
         while let part = touched.nextPart() {
             if let batch = output(part, errors) { return batch }
         }
@@ -200,6 +217,14 @@ package final class SessionAggregateOperator: Operator {
         let keyColumns = columns(of: sessions)
         let columns = keyColumns + calls.output(sessions, keys: keyColumns, weights: weights, errors)
         return DeltaBatch(columns: columns, count: sessions.count, weights: weights.contains(-1) ? Weights(weights) : nil)
+    }
+
+    /// The rows of sessions that close.
+    private func output(closed numbers: [RowNumber], _ errors: OperatorErrors) -> DeltaBatch {
+        let sessions = numbers.map { store.session($0).payload }
+        let keyColumns = columns(of: sessions)
+        let values = calls.output(sessions, keys: keyColumns, weights: Array(repeating: 1, count: numbers.count), errors)
+        return DeltaBatch(columns: keyColumns + values, count: numbers.count)
     }
 
     private func columns(of sessions: [UnsafeMutableRawPointer]) -> [Column] {
@@ -233,6 +258,11 @@ package final class SessionAggregateOperator: Operator {
             store.free(number)
         }
         touched.clear()
+        closing?.removeClosed { number in
+            store.sessions.prepareToWrite(number)
+            calls.release(number, store.session(number).payload)
+            store.close(number)
+        }
         calls.compact(store.sessions)
     }
 
@@ -242,7 +272,10 @@ package final class SessionAggregateOperator: Operator {
 
     package var tables: [any DurableTable] { store.tables + calls.tables }
 
-    package func finishRestore() { calls.finishRestore(store.sessions) }
+    package func finishRestore() {
+        calls.finishRestore(store.sessions)
+        closing?.rebuild(store)
+    }
 
-    package var stateByteCount: Int { store.byteCount + touched.byteCount + calls.outsideByteCount }
+    package var stateByteCount: Int { store.byteCount + touched.byteCount + calls.outsideByteCount + (closing?.byteCount ?? 0) }
 }

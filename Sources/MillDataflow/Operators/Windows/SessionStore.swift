@@ -138,6 +138,21 @@ final class SessionStore {
     /// Gives the row of a session that has ended back.
     func free(_ number: RowNumber) { sessions.remove(number) }
 
+    /// Takes out a session that has come to its end, and its partition when that was the last one. Of a partition all sessions go that
+    /// are before the one that goes.
+    func close(_ number: RowNumber) {
+        let partition = session(number).partition
+        if latest(of: partition) == number + 1 {
+            partitions.writablePayload(partition).storeBytes(of: 0, as: UInt32.self)
+        } else {
+            remove(number)
+        }
+        free(number)
+        guard latest(of: partition) == 0 else { return }
+        let prefix = UnsafeRawBufferPointer(rebasing: setKey(partition, 0)[..<4])
+        if earlier.first(prefix: prefix) == nil { partitions.remove(partition) }
+    }
+
     private func insert(_ number: RowNumber) {
         let session = session(number)
         earlier.findOrInsert(setKey(session.partition, session.first.pointee)).payload.storeBytes(of: number, as: RowNumber.self)
