@@ -173,11 +173,13 @@ package actor Engine {
     package func checkpoint() async -> CheckpointReport? {
         guard restoration.gate.isOpen else { return nil }
         let rejects = rejects
-        // A table that does not run, because what is stored is damaged, stays as it is on disk.
-        let kept = restoration.jobs.filter { catalog.object($0)?.kind == .table }
-        guard let keeper, let report = await keeper.checkpoint(conductor, keeping: kept, notes: { rejects.notes }) else { return nil }
+        let held = restoration.held
+        guard
+            let keeper,
+            let report = await keeper.checkpoint(conductor, keeping: Set(held.keys), notes: { rejects.notes + HeldTables.notes(held) })
+        else { return nil }
         // What cannot be removed now is removed later.
-        if kept.isEmpty { try? dmlLog?.discard(upTo: keeper.coveredPosition) }
+        if held.isEmpty { try? dmlLog?.discard(upTo: keeper.coveredPosition) }
         return report
     }
 

@@ -38,6 +38,29 @@ import Testing
 
     private func rows(_ world: EngineWorld, _ sql: String) async throws -> [[String?]] { try #require(try await world.run(sql).last).rows }
 
+    /// Flips a bit in the first block of a checkpoint's first table; the closure given back does it again.
+    private func flipBit(of checkpoint: UInt64) throws -> () throws -> Void {
+        let record = try CheckpointRecord(files.open("/data/state/checkpoint-\(checkpoint)", .read).readAll())
+        let table = try #require(record.tables.first).id
+        let number = try #require(record.files.first).number
+        let file = try files.open("/data/state/pages-\(number)", .readWrite)
+        let whole = try file.readAll()
+        let block = try #require(whole.indices.dropFirst(16).first { index in
+            whole.withUnsafeBytes { all in
+                index & 7 == 0 && index + 32 <= all.count
+                    && BlockChecksums.isHeaderWhole(UnsafeRawBufferPointer(rebasing: all[index..<index + 32]))
+                    && all.loadUnaligned(fromByteOffset: index + 8, as: UInt32.self) == table.number
+            }
+        })
+        let flip = {
+            var bytes = try file.readAll()
+            bytes[block + 40] ^= 1
+            try file.write(bytes)
+        }
+        try flip()
+        return flip
+    }
+
     @Test func damageStopsItsOwnJobAlone() async throws {
         let meta = try MetaStore.inMemory()
         let connectors = ChangingAssembly(["s": ScriptedConnector(#"{"a":1}"#, #"{"a":2}"#)])
@@ -46,20 +69,7 @@ import Testing
             for name in ["first", "second"] { try await world.run("CREATE MATERIALIZED VIEW \(name) AS SELECT a, count(*) AS n FROM s GROUP BY a") }
             try await world.run("CREATE MATERIALIZED VIEW above AS SELECT max(n) AS most FROM first; FLUSH")
         }
-        // The last byte of a block of the first view.
-        let record = try CheckpointRecord(files.open("/data/state/checkpoint-1", .read).readAll())
-        let table = try #require(record.tables.first).id
-        let file = try files.open("/data/state/pages-1", .readWrite)
-        var bytes = try file.readAll()
-        let block = try #require(bytes.indices.dropFirst(16).first { index in
-            bytes.withUnsafeBytes { all in
-                index & 7 == 0 && index + 32 <= all.count
-                    && BlockChecksums.isHeaderWhole(UnsafeRawBufferPointer(rebasing: all[index..<index + 32]))
-                    && all.loadUnaligned(fromByteOffset: index + 8, as: UInt32.self) == table.number
-            }
-        })
-        bytes[block + 40] ^= 1
-        try file.write(bytes)
+        _ = try flipBit(of: 1)
         try await withEngine(meta, connectors) { world in
             #expect(try await rows(world, "SELECT * FROM second ORDER BY a") == [["1", "1"], ["2", "1"]])
             let jobs = try await rows(world, "SHOW JOBS")
@@ -90,6 +100,39 @@ import Testing
             #expect(try await rows(world, "SELECT n FROM total") == [["1"]])
             files.setFault(nil)
             while try await rows(world, "SELECT n FROM total") != [["2"]] { _ = await world.engine.checkpoint() }
+        }
+    }
+
+    /// Transactions that were made while it was away are behind what it holds.
+    @Test func aTableThatHealsHasAllTransactions() async throws {
+        let meta = try MetaStore.inMemory()
+        let none = ChangingAssembly([:])
+        try await withEngine(meta, none, dmlLog: true) { world in try await world.run("CREATE TABLE t (a int); INSERT INTO t VALUES (1)") }
+        try await withEngine(meta, none, dmlLog: true) { world in
+            try await world.run("CREATE TABLE u (a int); INSERT INTO t VALUES (2); INSERT INTO u VALUES (7)")
+            files.setFault { operation, path in operation == .write && path.contains("/state/") ? 5 : nil }
+        }
+        files.setFault(nil)
+        let flip = try flipBit(of: 1)
+        try await withEngine(meta, none, dmlLog: true) { world in
+            let failure = await #expect(throws: SQLError.self) { try await world.run("SELECT a FROM t") }
+            #expect(failure?.sqlState == .objectNotInPrerequisiteState)
+            try await world.run("INSERT INTO u VALUES (8)")
+            #expect(await world.engine.checkpoint() != nil)
+            try await world.run("INSERT INTO u VALUES (9)")
+        }
+        try await withEngine(meta, none, dmlLog: true) { world in
+            let kept = try await rows(world, "SELECT a FROM u ORDER BY a")
+            #expect(kept == [["7"], ["8"], ["9"]])
+        }
+        try flip()
+        for _ in 0..<2 {
+            try await withEngine(meta, none, dmlLog: true) { world in
+                let healed = try await rows(world, "SELECT a FROM t ORDER BY a")
+                #expect(healed == [["1"], ["2"]])
+                let kept = try await rows(world, "SELECT a FROM u ORDER BY a")
+                #expect(kept == [["7"], ["8"], ["9"]])
+            }
         }
     }
 

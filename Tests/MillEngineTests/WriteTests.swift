@@ -221,7 +221,7 @@ import Testing
         files.crash(random: SystemRandomSource())
         let after = await EngineWorld(workerCount: 2, dmlLog: try open())
         try await after.run(definitions)
-        #expect(try await after.engine.replay(from: DMLPosition(1)) == DMLPosition(3))
+        #expect(try await after.engine.replay(after: .zero) == DMLPosition(3))
         #expect(try await after.run("SELECT * FROM t")[0].multiset == expected.0)
         #expect(try await after.run("SELECT _row_id, x FROM bag")[0].multiset == expected.1)
         #expect(try await after.run("SELECT c FROM v")[0].rows == [["2"]])

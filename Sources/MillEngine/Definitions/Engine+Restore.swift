@@ -72,10 +72,37 @@ extension Engine {
         restoration.gate.enter(.reading)
         await restoreRound()
         if let failure = restoration.gate.failure { throw failure }
+        let stored = try storedPositions()
         try await moveTables()
         restoration.gate.enter(.replaying)
-        try await replay(from: (keeper?.recovered?.record.position.dmlPosition ?? .zero).next)
+        try await replay(after: keeper?.recovered?.record.position.dmlPosition ?? .zero, tables: stored)
         if let failure = restoration.gate.failure { throw failure }
+    }
+
+    /// The last transaction that the stored rows of each table have, where that is not the checkpoint's: such a table did not run when the
+    /// checkpoint was made. One that does not run now is left as it is until the next start: what happens meanwhile it would miss.
+    /// - Throws: 55000 when such a table would have to move to another number of workers.
+    private func storedPositions() throws(SQLError) -> [ObjectID: DMLPosition] {
+        let recovered = keeper?.recovered
+        var stored = try HeldTables.positions(in: recovered?.record.notes ?? [])
+        for table in catalog.objects where table.kind == .table {
+            guard let reason = restoration.reasons[table.id] else { continue }
+            var position = DMLPosition.zero
+            if let recovered, recovered.jobs.contains(table.id) {
+                let workers = recovered.record.workers
+                if workers != options.workerCount {
+                    throw SQLError(
+                        .objectNotInPrerequisiteState,
+                        "table \"\(table.name)\" cannot be moved from \(workers) workers to \(options.workerCount): \(reason.message)",
+                        hint: "Start with --workers \(workers).")
+                }
+                position = stored[table.id] ?? recovered.record.position.dmlPosition
+            }
+            restoration.jobs.remove(table.id)
+            restoration.held[table.id] = position
+            stored[table.id] = position
+        }
+        return stored
     }
 
     /// What is acknowledged is in the log of transactions before anything else has it. Were numbers given out again, a later start would

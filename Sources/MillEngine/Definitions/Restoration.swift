@@ -10,6 +10,8 @@ struct Restoration {
     var sources: [ObjectID: [SourceSplit: SplitOffset]] = [:]
     /// Tables and materialized views that do not run yet, and may once what they wait for is there.
     var jobs: Set<ObjectID> = []
+    /// Tables that do not run in this process, with the last transaction that their stored rows have. They stay on the disk as they are.
+    var held: [ObjectID: DMLPosition] = [:]
     /// Jobs that go on from the checkpoint when they are attached.
     var resumable: Set<ObjectID> = []
     /// Why an object does not run, or does not get on; by source, table or view. One that is in neither set above stays as it is until it is
@@ -35,6 +37,7 @@ struct Restoration {
     mutating func forget(_ id: ObjectID) {
         sources[id] = nil
         jobs.remove(id)
+        held[id] = nil
         resumable.remove(id)
         reasons[id] = nil
         recovering.removeValue(forKey: id)?.settle()

@@ -137,30 +137,34 @@ extension Engine {
         return builder.take()
     }
 
-    /// Puts what the DML log has from a position on into the tables, which hold what is before it; visible when this returns. Before
-    /// anything is written, and after the tables exist.
+    /// Puts what the DML log has into the tables, behind what each of them holds; visible when this returns. Before anything is written,
+    /// and after the tables exist.
     ///
+    /// - Parameters:
+    ///   - position: the last transaction that the rows of tables have.
+    ///   - stored: the same of tables that have fewer.
     /// - Returns: the last transaction in the log.
     /// - Throws: XX001 when the log cannot be read.
     @discardableResult
-    package func replay(from position: DMLPosition) async throws(SQLError) -> DMLPosition {
+    package func replay(after position: DMLPosition, tables stored: [ObjectID: DMLPosition] = [:]) async throws(SQLError) -> DMLPosition {
         guard let dmlLog else { return lastPosition }
+        let first = stored.values.min().map { min($0, position) } ?? position
         let catalog = catalog
         let conductor = conductor
         let gate = restoration.gate
         let last = try await offActor { () throws(SQLError) in
-            var last = position == .zero ? .zero : position.previous
+            var last = first
             var pending: [ObjectID: [DeltaBatch]] = [:]
             var rowCount = 0
             func inject() {
                 // Small changes of a table become one batch: an epoch has many transactions here.
                 let rows = pending.sorted { $0.key < $1.key }.map { (table: $0.key, batches: Self.joined($0.value)) }
-                conductor.inject(rows, upTo: last)
+                conductor.inject(rows, upTo: max(last, position))
                 (pending, rowCount) = ([:], 0)
             }
-            try dmlLog.read(from: position, types: { catalog.object($0)?.columns.map(\.type) }) { (number, transaction) throws(SQLError) in
+            try dmlLog.read(from: first.next, types: { catalog.object($0)?.columns.map(\.type) }) { (number, transaction) throws(SQLError) in
                 if let failure = gate.failure { throw failure }
-                for change in transaction.changes {
+                for change in transaction.changes where number > stored[change.table] ?? position {
                     pending[change.table, default: []] += change.batches
                     rowCount += change.batches.reduce(0) { $0 + $1.count }
                 }
