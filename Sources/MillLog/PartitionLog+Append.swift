@@ -24,6 +24,8 @@ extension PartitionLog {
         /// The offset after the last record.
         package var endOffset: Int64
         package var logStartOffset: Int64
+        /// What readers get as the time of its records, if that is not the producer's.
+        package var appendedAtMillis: Int64?
         /// The batch was stored before; these are its first offsets.
         package var isDuplicate: Bool
     }

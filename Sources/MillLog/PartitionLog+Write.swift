@@ -99,9 +99,11 @@ extension PartitionLog {
         var end = base
         for batch in batches {
             batch.assign(baseOffset: end, leaderEpoch: 0)
+            if writing.config.stampsAppends, !batch.isControl { batch.stamp(appendedAtMillis: writing.nowMillis) }
             end += Int64(batch.recordCount)
         }
-        let appended = Appended(baseOffset: base, endOffset: end, logStartOffset: logStartOffset, isDuplicate: false)
+        var appended = Appended(baseOffset: base, endOffset: end, logStartOffset: logStartOffset, isDuplicate: false)
+        if writing.config.stampsAppends { appended.appendedAtMillis = writing.nowMillis }
         writing.run.parts.append(Run.Part(batches: batches, bytes: bytes, appended: appended, completion: completion))
         writing.run.byteCount += bytes.count
         if batches[0].hasProducer { writing.run.producers.insert(batches[0].producerID) }

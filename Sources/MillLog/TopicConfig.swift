@@ -18,6 +18,8 @@ package struct TopicConfig: Sendable, Hashable {
     package private(set) var segmentMillis: Int64 = 7 * 24 * 3600 * 1000
     /// How long compaction keeps a key's deletion, so that readers see it.
     package private(set) var deleteRetentionMillis: Int64 = 24 * 3600 * 1000
+    /// Readers get the time at which the broker took a record, not the producer's.
+    package private(set) var stampsAppends = false
     /// The share of bytes that must be new before compaction begins.
     package private(set) var dirtyRatioMin = 0.5
 
@@ -99,7 +101,9 @@ package struct TopicConfig: Sendable, Hashable {
             guard let ratio = Double(value), (0...1).contains(ratio) else { throw refuse("takes 0 to 1, not \"\(value)\"") }
             dirtyRatioMin = ratio
         case "compression.type": try only("producer")
-        case "message.timestamp.type": try only("CreateTime")
+        case "message.timestamp.type":
+            guard ["createtime", "logappendtime"].contains(value.lowercased()) else { throw refuse("takes CreateTime or LogAppendTime, not \"\(value)\"") }
+            stampsAppends = value.lowercased() == "logappendtime"
         case "min.insync.replicas": try only("1")
         case "max.message.bytes": batchBytesMax = Int(try integer(0...Int64(Int32.max)))
         default: guard Self.withoutEffect.contains(name) else { throw refuse("does not exist") }

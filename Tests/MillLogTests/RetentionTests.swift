@@ -164,9 +164,27 @@ private func fill(_ partition: PartitionLog, _ range: Range<Int>, timestamp: Int
         for (name, value) in [
             ("retention.ms", "-2"), ("retention.bytes", "many"), ("cleanup.policy", "shred"), ("cleanup.policy", ""),
             ("compression.type", "gzip"),
-            ("segment.bytes", "5"), ("min.cleanable.dirty.ratio", "2"), ("no.such.thing", "1"), ("message.timestamp.type", "LogAppendTime"),
+            ("segment.bytes", "5"), ("min.cleanable.dirty.ratio", "2"), ("no.such.thing", "1"), ("message.timestamp.type", "Now"),
         ] {
             #expect(throws: LogError.self, "\(name)=\(value)") { try TopicConfig([name: value]) }
         }
+    }
+
+    @Test func readersGetTheTimeOfTheBrokerWhereATopicSaysSo() throws {
+        let disk = try Disk()
+        let log = try disk.open()
+        let partition = try log.createTopic(name: "t", config: TopicConfig(["message.timestamp.type": "LogAppendTime"])).partitions[0]
+        disk.clock.advance(by: .seconds(5))
+        let now = disk.clock.nowMicros / 1000
+        let appended = try partition.appendAndWait(batch(["a", "b"], timestamp: 1))
+        #expect(appended.appendedAtMillis == now)
+        #expect(try readAll(partition) == ["a", "b"])
+        var batches = try partition.read(from: 0, maxBytes: 500).batches
+        let stored = try #require(try batches.next())
+        let decoder = RecordDecoder()
+        var cursor = try decoder.records(of: stored)
+        var times: [Int64] = []
+        while let record = try cursor.next() { times.append(record.timestamp) }
+        #expect(times == [now, now])
     }
 }

@@ -95,6 +95,7 @@ private final class ProduceGather: Sendable {
             case .success(let appended):
                 state.responses[topic].partitionResponses[partition].baseOffset = appended.baseOffset
                 state.responses[topic].partitionResponses[partition].logStartOffset = appended.logStartOffset
+                state.responses[topic].partitionResponses[partition].logAppendTimeMs = appended.appendedAtMillis ?? -1
             case .failure(let fault):
                 state.responses[topic].partitionResponses[partition].errorCode = fault.code.rawValue
                 state.responses[topic].partitionResponses[partition].errorMessage = fault.message

@@ -117,6 +117,15 @@ package struct RecordBatch: Sendable {
         memory.storeBytes(of: baseOffset.bigEndian, toByteOffset: 0, as: Int64.self)
         memory.storeBytes(of: leaderEpoch.bigEndian, toByteOffset: 12, as: Int32.self)
     }
+
+    /// Gives all records the time at which the log took them, and the batch the checksum that follows.
+    package func stamp(appendedAtMillis: Int64) {
+        let memory = bytes.unsafeMutableBytes
+        memory.storeBytes(of: (attributes | 0x08).bigEndian, toByteOffset: Self.attributesOffset, as: Int16.self)
+        memory.storeBytes(of: appendedAtMillis.bigEndian, toByteOffset: 35, as: Int64.self)
+        let checksum = CRC32C.checksum(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(memory)[Self.attributesOffset...]))
+        memory.storeBytes(of: checksum.bigEndian, toByteOffset: Self.crcOffset, as: UInt32.self)
+    }
 }
 
 /// How a transaction ended in a partition.
