@@ -123,6 +123,9 @@ package final class Conductor: Sendable {
     /// Whether time alone may move a watermark; then the conductor is to be woken now and then.
     package var waitsForIdleness: Bool { book.withLock { $0.waitsForIdleness } }
 
+    /// `stop` was called: nobody waits any more.
+    package var isStopped: Bool { threads.withLock { $0.isEmpty } }
+
     /// Ends all threads after the running epoch. Who waits for an epoch then gets the last one, whether or not it is what they
     /// wait for. Orders that come later are not carried out but answered: see each.
     package func stop() {

@@ -170,7 +170,7 @@ extension Engine {
         defer { if isLocked { definitions.unlock() } }
         if existing(statement.name, ifNotExists: statement.ifNotExists, &notices) { return }
         var draft = try draft(statement, definition: definition, session)
-        while isRecovering(draft.inputs) {
+        while !recovering(draft.inputs).isEmpty {
             definitions.unlock()
             isLocked = false
             try await untilRecovered(draft.inputs, session.cancellation)

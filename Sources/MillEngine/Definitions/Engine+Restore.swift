@@ -364,16 +364,18 @@ extension Engine {
     /// Waits for restored views that will be readable without anybody's help.
     /// - Throws: 57014 when it is cancelled before.
     func untilRecovered(_ ids: some Sequence<ObjectID>, _ cancellation: CancellationHook) async throws(SQLError) {
-        let waiting = ids.compactMap { restoration.recovering[$0] }
-        guard !waiting.isEmpty else { return }
         let conductor = conductor
-        cancellation.onCancel { _ in conductor.wake() }
-        _ = await conductor.wait { _ in cancellation.reason != nil || waiting.allSatisfy(\.isSettled) }
-        if let reason = cancellation.reason { throw reason.error }
+        // What is in the way of one may have passed by the time that is seen here.
+        while case let waiting = recovering(ids), !waiting.isEmpty {
+            cancellation.onCancel { _ in conductor.wake() }
+            _ = await conductor.wait { _ in cancellation.reason != nil || waiting.allSatisfy(\.isSettled) }
+            if let reason = cancellation.reason { throw reason.error }
+            if conductor.isStopped { return }
+        }
     }
 
-    /// Whether one of them will be readable without anybody's help, and is not yet.
-    func isRecovering(_ ids: some Sequence<ObjectID>) -> Bool { ids.contains { restoration.recovering[$0].map { !$0.isSettled } ?? false } }
+    /// Those that will be readable without anybody's help, and are not yet.
+    func recovering(_ ids: some Sequence<ObjectID>) -> [Recovery] { ids.compactMap { restoration.recovering[$0] }.filter { !$0.isSettled } }
 
     /// Writes to the store, if there is one; when it throws nothing is written and the statement has failed.
     func store(_ body: @escaping @Sendable (MetaStore) throws(SQLError) -> Void) async throws(SQLError) {
