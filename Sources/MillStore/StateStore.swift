@@ -49,17 +49,16 @@ package struct CheckpointReport: Sendable {
 ///
 /// Threading: `write` by one thread at a time, which it blocks; `id` and `rewriting` by any thread.
 package final class StateStore: Sendable {
-    private let directory: String
-    private let files: any FileSystem
+    let directory: String
+    let files: any FileSystem
     private let names = Mutex(Names())
     /// Locked while a checkpoint is written.
     private let written = Mutex(Written())
 
     /// Page files are closed from this size on.
-    private let fileBytesMax: Int
+    let fileBytesMax: Int
     /// So much more than twice the live bytes may lie in page files.
     private let slackBytes: Int
-    private static let bufferBytes = 1 << 20
 
     /// What any thread may ask for.
     private struct Names {
@@ -71,7 +70,7 @@ package final class StateStore: Sendable {
     }
 
     /// What the writer knows.
-    private struct Written {
+    struct Written {
         /// The last checkpoint; nil before the first.
         var record: CheckpointRecord?
         var pages = PageBases()
@@ -126,7 +125,7 @@ package final class StateStore: Sendable {
     /// - Parameter retry: called when a write failed, such as for want of space; waits as it sees fit and says whether to try again.
     /// - Throws: what the system said when it is not to be tried again, or a sync failed: then `isDistrusted` is set.
     @discardableResult
-    package func write(_ checkpoint: Checkpoint, retry: (IOFailure) -> Bool) throws(IOFailure) -> CheckpointReport {
+    package func write(_ checkpoint: Checkpoint, retry: @escaping (IOFailure) -> Bool) throws(IOFailure) -> CheckpointReport {
         try written.withLock { (written) throws(IOFailure) in
             do throws(IOFailure) {
                 return try write(checkpoint, &written, retry)
@@ -138,7 +137,7 @@ package final class StateStore: Sendable {
         }
     }
 
-    private func write(_ checkpoint: Checkpoint, _ written: inout Written, _ retry: (IOFailure) -> Bool) throws(IOFailure)
+    private func write(_ checkpoint: Checkpoint, _ written: inout Written, _ retry: @escaping (IOFailure) -> Bool) throws(IOFailure)
         -> CheckpointReport
     {
         let number = (written.record?.number ?? 0) + 1
@@ -148,90 +147,63 @@ package final class StateStore: Sendable {
             // What does not run cannot be written anew. It lies in what was synced for the last record, and that still counts.
             written.pages.keep(only: Set(kept.map(\.id)))
         }
-        var pageFiles = written.isDistrusted && kept.isEmpty ? [] : written.record?.files ?? []
-        var touched: [any File] = []
-        var isNewFile = false
-        var bytesWritten = 0
         written.pages.keep(only: Set(checkpoint.tables.map(\.id) + kept.map(\.id)))
-
-        var buffer: [UInt8] = []
-        /// Appends the buffer to the page file, or begins another.
-        func flush() throws(IOFailure) {
-            guard !buffer.isEmpty else { return }
-            if written.file == nil || pageFiles.isEmpty || pageFiles[pageFiles.count - 1].bytes >= UInt64(fileBytesMax) {
-                let next = written.nextFile
-                written.nextFile += 1
-                let file = try attempt(retry) { () throws(IOFailure) in
-                    try self.files.createDirectory(self.directory)
-                    let file = try self.files.open(self.path("pages", next), .create)
-                    try file.write(Self.header)
-                    return file
-                }
-                written.file = file
-                isNewFile = true
-                pageFiles.append(CheckpointRecord.PageFile(number: next, bytes: UInt64(Self.header.count)))
-            }
-            guard let file = written.file else { return }
-            if touched.last !== file { touched.append(file) }
-            let offset = Int(pageFiles[pageFiles.count - 1].bytes)
-            noteBlocks(buffer, of: pageFiles[pageFiles.count - 1].number, &written.pages)
-            try attempt(retry) { () throws(IOFailure) in try file.write(buffer, at: offset) }
-            pageFiles[pageFiles.count - 1].bytes += UInt64(buffer.count)
-            bytesWritten += buffer.count
-            buffer.removeAll(keepingCapacity: true)
-        }
-        for table in checkpoint.tables {
-            guard let changes = table.changes else { continue }
-            for index in 0..<changes.count {
-                let start = buffer.count
-                changes.write(index, to: &buffer)
-                BlockChecksums.write(&buffer, from: start)
-                if buffer.count >= Self.bufferBytes { try flush() }
-            }
-            written.pages.forget(changes.freed, of: table.id)
-        }
-        try flush()
-        for file in touched { try file.sync() }
-        if isNewFile { try files.syncDirectory(directory) }
-
-        let freed = removable(&pageFiles, written.pages)
-        var shapes: [TableID: TableShape] = [:]
-        for table in written.record?.tables ?? [] { shapes[table.id] = table.shape }
-        for table in checkpoint.tables { if let changes = table.changes { shapes[table.id] = changes.shape } }
-        let record = CheckpointRecord(
-            number: number, position: checkpoint.position, workers: checkpoint.workers, nextTable: names.withLock { $0.nextTable },
-            files: pageFiles,
-            tables: checkpoint.tables.compactMap { table in
-                shapes[table.id].map { CheckpointRecord.Table(id: table.id, place: table.place, shape: $0) }
-            } + kept, notes: checkpoint.notes)
-        let bytes = record.bytes
-        try attempt(retry) { () throws(IOFailure) in
-            let file = try self.files.open(self.path("checkpoint", number) + ".new", .create)
-            try file.write(bytes)
-            try file.sync()
+        var pages = PageFileWriter(self, after: written.isDistrusted && kept.isEmpty ? [] : written.record?.files ?? [], retry: retry)
+        let record: CheckpointRecord
+        do throws(IOFailure) {
+            try pages.write(checkpoint.tables, &written)
+            record = self.record(number, of: checkpoint, kept, files: pages.list, written)
+            try write(record, retry)
+        } catch {
+            pages.removeCreated()
+            throw error
         }
         try files.rename(path("checkpoint", number) + ".new", to: path("checkpoint", number))
         try files.syncDirectory(directory)
-
         // From here on it counts. What cannot be removed now is removed at the next start.
-        let previous = written.record?.number ?? 0
-        for name in (try? files.list(directory)) ?? [] where isObsolete(name, number, previous, keeping: record, written.record, freed) {
+        for name in (try? files.list(directory)) ?? [] where isObsolete(name, after: record, written.record) {
             try? files.remove(directory + "/" + name)
         }
         written.record = record
         written.isDistrusted = false
         let rewriting = written.pages.oldest(
-            files: pageFiles, budget: max(bytesWritten, 4 << 20), slack: slackBytes, open: pageFiles.last?.number ?? 0)
+            files: record.files, budget: max(pages.bytesWritten, 4 << 20), slack: slackBytes, open: record.files.last?.number ?? 0)
         names.withLock { names in
             names.rewriting = rewriting
             names.isDistrusted = false
         }
         return CheckpointReport(
-            number: number, position: checkpoint.position, bytesWritten: bytesWritten,
-            bytesOnDisk: pageFiles.reduce(0) { $0 + Int($1.bytes) })
+            number: number, position: checkpoint.position, bytesWritten: pages.bytesWritten,
+            bytesOnDisk: record.files.reduce(0) { $0 + Int($1.bytes) })
     }
 
-    private func attempt<T>(_ retry: (IOFailure) -> Bool, _ body: () throws(IOFailure) -> T) throws(IOFailure) -> T {
+    private func record(
+        _ number: UInt64, of checkpoint: Checkpoint, _ kept: [CheckpointRecord.Table], files: [CheckpointRecord.PageFile], _ written: Written
+    ) -> CheckpointRecord {
+        var shapes: [TableID: TableShape] = [:]
+        for table in written.record?.tables ?? [] { shapes[table.id] = table.shape }
+        for table in checkpoint.tables { if let changes = table.changes { shapes[table.id] = changes.shape } }
+        let tables = checkpoint.tables.compactMap { table in
+            shapes[table.id].map { CheckpointRecord.Table(id: table.id, place: table.place, shape: $0) }
+        }
+        // The oldest files go in which no page's last whole block lies.
+        let needed = files.dropLast().firstIndex { written.pages.pageCount(of: $0.number) > 0 } ?? max(files.count - 1, 0)
+        return CheckpointRecord(
+            number: number, position: checkpoint.position, workers: checkpoint.workers, nextTable: names.withLock { $0.nextTable },
+            files: Array(files[needed...]), tables: tables + kept, notes: checkpoint.notes)
+    }
+
+    /// Under another name at first: a record that is not whole counts for nothing.
+    private func write(_ record: CheckpointRecord, _ retry: (IOFailure) -> Bool) throws(IOFailure) {
+        let bytes = record.bytes
+        try attempt(retry) { () throws(IOFailure) in
+            let file = try self.files.open(self.path("checkpoint", record.number) + ".new", .create)
+            try file.write(bytes)
+            try file.sync()
+        }
+    }
+
+    func attempt<T>(_ retry: (IOFailure) -> Bool, _ body: () throws(IOFailure) -> T) throws(IOFailure) -> T {
         while true {
             do throws(IOFailure) { return try body() } catch {
                 // A sync that failed may have thrown pages away.
@@ -240,40 +212,13 @@ package final class StateStore: Sendable {
         }
     }
 
-    /// Takes the oldest files off the list in which no page's last whole block lies.
-    private func removable(_ files: inout [CheckpointRecord.PageFile], _ pages: PageBases) -> Set<UInt64> {
-        var freed: Set<UInt64> = []
-        while let first = files.first, files.count > 1, pages.pageCount(of: first.number) == 0 {
-            freed.insert(first.number)
-            files.removeFirst()
-        }
-        return freed
-    }
-
     /// Files that neither the last checkpoint nor the one before it need.
-    private func isObsolete(
-        _ name: String, _ number: UInt64, _ previous: UInt64, keeping record: CheckpointRecord, _ last: CheckpointRecord?,
-        _ freed: Set<UInt64>
-    ) -> Bool {
-        guard let (kind, its) = Self.parse(name) else { return name.hasSuffix(".new") }
+    private func isObsolete(_ name: String, after record: CheckpointRecord, _ last: CheckpointRecord?) -> Bool {
+        guard let (kind, number) = Self.parse(name) else { return name.hasSuffix(".new") }
         switch kind {
-        case "pages": return !record.files.contains { $0.number == its } && !(last?.files.contains { $0.number == its } ?? false)
-        case "checkpoint": return its < previous
-        case "journal": return its < previous
+        case "pages": return ![record, last].contains { $0?.files.contains { $0.number == number } ?? false }
+        case "checkpoint", "journal": return number < last?.number ?? 0
         default: return false
-        }
-    }
-
-    private func noteBlocks(_ bytes: [UInt8], of file: UInt64, _ pages: inout PageBases) {
-        bytes.withUnsafeBytes { all in
-            var offset = 0
-            while offset < all.count {
-                let count = Int(all.loadUnaligned(fromByteOffset: offset, as: UInt32.self))
-                if let block = StateBlock(UnsafeRawBufferPointer(rebasing: all[offset..<offset + count])) {
-                    pages.note(BlockPlace(block, file: file, offset: offset, bytes: count))
-                }
-                offset += count
-            }
         }
     }
 

@@ -151,7 +151,7 @@ final class Shelf {
 
     @discardableResult
     func checkpoint(
-        _ jobs: [ObjectID] = [rowsJob, orderedJob], keeping kept: Set<ObjectID> = [], retry: (IOFailure) -> Bool = { _ in false }
+        _ jobs: [ObjectID] = [rowsJob, orderedJob], keeping kept: Set<ObjectID> = [], retry: @escaping (IOFailure) -> Bool = { _ in false }
     ) throws(IOFailure) -> CheckpointReport { try store.write(sealed(jobs, keeping: kept), retry: retry) }
 }
 

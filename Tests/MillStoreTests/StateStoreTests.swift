@@ -176,6 +176,24 @@ import Testing
         #expect(again.content.keys == first.content.keys && again.content.rows == shelf.content.rows)
     }
 
+    /// Else each try on a full disk would leave it fuller.
+    @Test func aCheckpointThatFailsLeavesNoPagesBehind() throws {
+        var random = SeededGenerator(seed: 8)
+        let shelf = try Shelf(MemoryFileSystem())
+        shelf.change(&random, count: 100)
+        try shelf.checkpoint()
+        let before = try shelf.files.list("/state").filter { $0.hasPrefix("pages-") }
+        shelf.files.setFault { operation, path in operation == .sync && path.contains("checkpoint-") ? Self.ioError : nil }
+        for _ in 0..<5 {
+            shelf.change(&random, count: 50)
+            #expect(throws: IOFailure.self) { try shelf.checkpoint() }
+            #expect(try shelf.files.list("/state").filter { $0.hasPrefix("pages-") } == before)
+        }
+        shelf.files.setFault(nil)
+        try shelf.checkpoint()
+        #expect(try Shelf(shelf.files).content == shelf.content)
+    }
+
     // MARK: Power cuts
 
     /// Cuts the power at every operation in turn: what is found is the last checkpoint that was reported, or one that was tried after it.
