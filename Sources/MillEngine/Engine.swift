@@ -60,6 +60,10 @@ package actor Engine {
     var lastPosition: DMLPosition
     /// The last transaction that changed a table, by table.
     var lastChanges: [ObjectID: DMLPosition] = [:]
+    /// Where side splits of sources are kept; nil in memory alone.
+    let replayDirectory: String?
+    /// Side splits by source.
+    var replayLogs: [ObjectID: ReplayLog] = [:]
     /// The next number for a row of a table without a key.
     var nextRowID: Int64
     /// Views that have not yet taken over what was there before them; they cannot be read.
@@ -90,10 +94,12 @@ package actor Engine {
     ///   - meta: where definitions are kept; without one they end with the engine.
     ///   - keeper: where the state of jobs is kept.
     ///   - dmlLog: where transactions are made durable; without one they end with the engine.
+    ///   - replayDirectory: where replayed rejects are made durable; without one they end with the engine.
     package init(
         environment: Environment, options: Options = Options(), assembly: any SourceAssembly, meta: MetaStore? = nil, keeper: StateKeeper? = nil,
-        dmlLog: DMLLog? = nil
+        dmlLog: DMLLog? = nil, replayDirectory: String? = nil
     ) {
+        self.replayDirectory = replayDirectory
         self.dmlLog = dmlLog
         lastPosition = dmlLog?.durablePosition ?? .zero
         nextRowID = dmlLog?.nextRowID ?? 1

@@ -16,13 +16,30 @@ package final class RejectStore: Sendable {
         package var rejectedAtMicros: Int64
     }
 
+    /// A record that was refused.
+    package struct Key: Hashable, Sendable {
+        package var split: SourceSplit
+        package var position: Int64
+
+        package init(split: SourceSplit, position: Int64) {
+            self.split = split
+            self.position = position
+        }
+    }
+
     private struct SourceRejects {
         var entries: [Entry] = []
         var byteCount = 0
         var knownUpTo: [SourceSplit: SplitOffset] = [:]
         var droppedCount = 0
+        /// Records that were replayed: refused again by whoever reads them again, they are no rejects any more.
+        var replayed: Set<Key> = []
         /// As a note of a checkpoint; nil when it must be made anew.
         var note: StateNote?
+
+        func isReplayed(_ reject: Reject, _ split: SourceSplit) -> Bool {
+            reject.column == nil && !replayed.isEmpty && replayed.contains(Key(split: split, position: reject.position))
+        }
     }
 
     private let sources = Mutex<[ObjectID: SourceRejects]>([:])
@@ -34,7 +51,7 @@ package final class RejectStore: Sendable {
         sources.withLock { sources in
             var state = sources[source] ?? SourceRejects()
             let known = state.knownUpTo[rejects.split] ?? SplitOffset(0)
-            for reject in rejects.entries where reject.position >= known.position {
+            for reject in rejects.entries where reject.position >= known.position && !state.isReplayed(reject, rejects.split) {
                 state.entries.append(Entry(split: rejects.split, reject: reject, rejectedAtMicros: nowMicros))
                 state.byteCount += reject.raw.count + 128
             }
@@ -57,6 +74,18 @@ package final class RejectStore: Sendable {
 
     package func counts(of source: ObjectID) -> (kept: Int, dropped: Int) {
         sources.withLock { ($0[source]?.entries.count ?? 0, $0[source]?.droppedCount ?? 0) }
+    }
+
+    /// Records were replayed; after `restore`.
+    package func remove(_ replayed: [Key], of source: ObjectID) {
+        sources.withLock { sources in
+            var state = sources[source] ?? SourceRejects()
+            state.replayed.formUnion(replayed)
+            state.entries = state.entries.filter { !state.isReplayed($0.reject, $0.split) }
+            state.byteCount = state.entries.reduce(0) { $0 + $1.reject.raw.count + 128 }
+            state.note = nil
+            sources[source] = state
+        }
     }
 
     package func remove(_ source: ObjectID) { sources.withLock { $0[source] = nil } }

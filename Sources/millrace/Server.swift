@@ -92,7 +92,7 @@ final class Server: Sendable {
         let assembly = Assembly(environment: environment, embedded: EmbeddedBroker(log: log, addresses: addresses))
         let engine = Engine(
             environment: environment, options: Engine.Options(workerCount: options.workerCount), assembly: assembly, meta: meta, keeper: keeper,
-            dmlLog: dmlLog)
+            dmlLog: dmlLog, replayDirectory: options.dataDirectory + "/replay")
         try await engine.restoreDefinitions()
         health.set(engine: engine)
         var pg: PgServer?

@@ -185,6 +185,8 @@ enum ValidStatements {
         "PAUSE MATERIALIZED VIEW v",
         "RESUME SINK s",
         "REBUILD TABLE t",
+        "REPLAY REJECTS FROM s.t",
+        "REPLAY REJECTS FROM s WHERE reason = 'x' USING convert_from(raw, 'UTF8')",
     ]
 
     static let all = queries + expressions + definitions + others

@@ -67,7 +67,8 @@ extension Engine {
 
     /// From here on jobs can read a source.
     func register(_ object: CatalogObject, _ made: AssembledSource, origin: [SourceSplit: SplitOffset]) {
-        let source = SourceDefinition(id: object.id, name: object.name, connector: made.connector, makeDecoder: made.makeDecoder, origin: origin)
+        let source = SourceDefinition(
+            id: object.id, name: object.name, connector: replaying(made.connector, of: object.id), makeDecoder: made.makeDecoder, origin: origin)
         if object.watermark != nil { watchIdleness() }
         let pausedAt = paused[object.id].map { _ in lastPublishedOffsets(of: object.id) }
         sources.add(source, watermark: object.watermark, resumed: resumedOffsets(of: object.id), pausedAt: pausedAt) { [weak self] in

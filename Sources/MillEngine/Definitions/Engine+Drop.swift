@@ -32,6 +32,7 @@ extension Engine {
             if object.kind == .source {
                 sources.remove(object.id)
                 rejects.remove(object.id)
+                forgetReplays(of: object.id)
             }
         }
     }

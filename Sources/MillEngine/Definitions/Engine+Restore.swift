@@ -70,6 +70,7 @@ extension Engine {
             if let recovered = keeper.recovered, recovered.record.workers == options.workerCount { restoration.resumable = resumable(recovered) }
         }
         restoration.gate.enter(.reading)
+        try await restoreReplays()
         await restoreRound()
         if let failure = restoration.gate.failure { throw failure }
         let stored = try storedPositions()

@@ -54,7 +54,7 @@ extension Session {
         switch statement {
         case .query, .show, .describe, .set, .reset, .explain, .transaction, .cursor, .prepared, .discard, .flush, .wait: return
         case .createRelation, .createView, .createSink, .createNamespace, .createIndex, .drop, .alter, .comment, .insert, .update, .delete,
-            .truncate, .copy, .cancelJobs, .jobControl:
+            .truncate, .copy, .cancelJobs, .jobControl, .replayRejects:
             let isReadOnly = state.withLock { $0.settings.isReadOnly(inBlock: $0.transaction != .none) }
             guard isReadOnly else { return }
             throw SQLError(.readOnlySQLTransaction, "cannot execute \(statement.command) in a read-only transaction")

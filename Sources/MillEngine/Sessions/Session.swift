@@ -181,6 +181,7 @@ package final class Session: Sendable {
         case .wait:
             for warning in try await engine.flush(context.cancellation) { notice(warning) }
             return .done(tag: "WAIT")
+        case .replayRejects(let statement): return try await replay(statement)
         default: return try await define(prepared.statement)
         }
     }

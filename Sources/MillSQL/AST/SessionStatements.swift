@@ -136,3 +136,12 @@ package struct JobControl: Hashable, Sendable {
     package var kind: ObjectKind
     package var name: ObjectName
 }
+
+/// REPLAY REJECTS FROM source [WHERE condition] [USING record]: records that were refused are read again.
+package struct ReplayRejects: Hashable, Sendable {
+    package var source: ObjectName
+    /// Which of them, by the columns of the source's rejects; nil is all.
+    package var condition: Expression?
+    /// The corrected record, of the same columns; nil for the record as it is.
+    package var record: Expression?
+}

@@ -30,6 +30,7 @@ extension Statement {
         case .wait: "WAIT"
         case .cancelJobs: "CANCEL JOBS"
         case .jobControl(let control): "\(control.verb.rawValue) \(control.kind.rawValue)"
+        case .replayRejects: "REPLAY REJECTS"
         }
     }
 }

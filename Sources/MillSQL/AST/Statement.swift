@@ -31,6 +31,7 @@ package indirect enum Statement: Hashable, Sendable {
     /// CANCEL JOB[S] 1, 2.
     case cancelJobs([Int])
     case jobControl(JobControl)
+    case replayRejects(ReplayRejects)
 }
 
 /// A statement and the part of the text that it came from.

@@ -152,6 +152,14 @@ extension Parser {
         return .jobControl(JobControl(verb: verb, kind: kind, name: try parseObjectName()))
     }
 
+    mutating func parseReplay() throws(SQLError) -> Statement {
+        try expect(.replay, .rejects, .from)
+        var replay = ReplayRejects(source: try parseObjectName())
+        if accept(.where) { replay.condition = try parseExpression() }
+        if accept(.using) { replay.record = try parseExpression() }
+        return .replayRejects(replay)
+    }
+
     mutating func parseDiscard() throws(SQLError) -> Statement {
         try expect(.discard)
         if accept(.all) { return .discard(.all) }

@@ -50,6 +50,7 @@ extension Parser {
             return .wait
         case .cancel: return try parseCancel()
         case .pause, .resume, .rebuild: return try parseJobControl(keyword)
+        case .replay: return try parseReplay()
         default: throw syntaxError()
         }
     }

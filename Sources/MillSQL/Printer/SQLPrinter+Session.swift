@@ -182,6 +182,19 @@ extension SQLPrinter {
         }
     }
 
+    mutating func write(_ replay: ReplayRejects) {
+        write("REPLAY REJECTS FROM ")
+        write(replay.source)
+        if let condition = replay.condition {
+            write(" WHERE ")
+            write(condition)
+        }
+        if let record = replay.record {
+            write(" USING ")
+            write(record)
+        }
+    }
+
     mutating func write(_ control: JobControl) {
         write("\(control.verb.rawValue) \(control.kind.rawValue) ")
         write(control.name)

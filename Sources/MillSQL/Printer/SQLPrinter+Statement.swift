@@ -16,7 +16,8 @@ extension SQLPrinter {
         case .delete(let delete): write(delete)
         case .truncate(let truncate): write(truncate)
         case .copy(let copy): write(copy)
-        case .show, .describe, .set, .reset, .explain, .transaction, .cursor, .prepared, .discard, .flush, .wait, .cancelJobs, .jobControl:
+        case .show, .describe, .set, .reset, .explain, .transaction, .cursor, .prepared, .discard, .flush, .wait, .cancelJobs, .jobControl,
+            .replayRejects:
             writeSession(statement)
         }
     }
@@ -42,6 +43,7 @@ extension SQLPrinter {
             write("CANCEL JOBS ")
             list(jobs) { $0.write(String($1)) }
         case .jobControl(let control): write(control)
+        case .replayRejects(let replay): write(replay)
         default: break
         }
     }

@@ -1,0 +1,170 @@
+import MillBase
+import MillBinder
+import MillCatalog
+import MillColumnar
+import MillConnectorKit
+import MillDataflow
+import MillIO
+import MillPlan
+import MillSQL
+import MillStore
+
+/// REPLAY REJECTS: records that were refused become part of their source, corrected or because the definition takes them now.
+///
+/// A record that decodes is appended to the source's side split, which names the reject that it stands for: one sync makes it a record and
+/// takes the reject away, so a crash at any moment leaves it one or the other. One that does not decode stays what it is.
+extension Engine {
+    /// What became of the rejects that a statement chose.
+    struct Replayed: Sendable {
+        var count = 0
+        var notice: SQLError?
+    }
+
+    /// - Parameters:
+    ///   - rows: batches of topic, partition, offset and corrected record of whole records that were refused.
+    /// - Throws: 0A000 for a bounded source, 55000 for one that does not run, 54000 beyond the side split's limit, 53100 or 58030 when it cannot
+    ///   be stored.
+    func replay(_ statement: ReplayRejects, rows: [DeltaBatch], session: SessionContext) async throws(SQLError) -> Replayed {
+        try await definitions.lock(unless: session.cancellation)
+        defer { definitions.unlock() }
+        let place = statement.source.span.source
+        let object: CatalogObject
+        do throws(SQLError) {
+            object = try catalog.require(.source, schema: statement.source.schemaName, name: statement.source.last.name)
+        } catch { throw error.located(at: place) }
+        guard let definition = sources.definition(object.id), let connector = definition.connector as? ReplayingConnector else {
+            throw SQLError(.objectNotInPrerequisiteState, "source \"\(object.name)\" does not run", hint: "SHOW JOBS tells why.", at: place)
+        }
+        guard !connector.isBounded else {
+            throw SQLError(
+                .featureNotSupported, "source \"\(object.name)\" ends with what it reads: nothing can be added to it",
+                hint: "Correct the files and create the source again.", at: place)
+        }
+        let chosen = entries(of: object.id, rows)
+        let (accepted, refusal) = try decoding(chosen, definition, object)
+        if !accepted.isEmpty {
+            try await offActor { () throws(SQLError) in try connector.log.append(accepted) }
+            rejects.remove(accepted.map { RejectStore.Key(split: $0.split, position: $0.position) }, of: object.id)
+            await handOver([ReplayingConnector.split], of: definition)
+            conductor.wake()
+        }
+        var answer = Replayed(count: accepted.count)
+        if let refusal {
+            answer.notice = SQLError(
+                .successfulCompletion, "\(chosen.count - accepted.count) of \(chosen.count) records still cannot be read and stay in \"\(object.name)_rejects\"",
+                detail: "The first: \(refusal)", hint: "USING gives the corrected record, such as USING replace(convert_from(raw, 'UTF8'), '''', '\"').")
+        }
+        return answer
+    }
+
+    /// The rejects that are still there of those that rows name, each once, with their corrected records.
+    private func entries(of source: ObjectID, _ rows: [DeltaBatch]) -> [ReplayLog.Entry] {
+        struct Name: Hashable {
+            var topic: String
+            var partition: Int64
+            var offset: Int64
+        }
+        var splits: [Name: SourceSplit] = [:]
+        for entry in rejects.entries(of: source) where entry.reject.column == nil {
+            splits[Name(topic: entry.split.topic, partition: Int64(entry.split.partition), offset: entry.reject.position)] = entry.split
+        }
+        var found: [ReplayLog.Entry] = []
+        for batch in rows {
+            for row in 0..<batch.count {
+                guard case .string(let topic) = batch.columns[0].scalar(row), case .int(let partition) = batch.columns[1].scalar(row),
+                    case .int(let offset) = batch.columns[2].scalar(row)
+                else { continue }
+                let record: [UInt8]
+                switch batch.columns[3].scalar(row) {
+                case .bytes(let bytes): record = bytes
+                case .string(let text): record = Array(text.utf8)
+                default: continue  // NULL leaves the reject as it is.
+                }
+                guard let split = splits.removeValue(forKey: Name(topic: topic, partition: partition, offset: offset)) else { continue }
+                found.append(ReplayLog.Entry(split: split, position: offset, record: record))
+            }
+        }
+        return found
+    }
+
+    /// Those that decode as whole records, and why the first other one does not.
+    private func decoding(
+        _ entries: [ReplayLog.Entry], _ definition: SourceDefinition, _ object: CatalogObject
+    ) throws(SQLError) -> ([ReplayLog.Entry], refusal: String?) {
+        guard !entries.isEmpty else { return ([], nil) }
+        let decoder = try definition.makeDecoder(Array(object.columns.indices))
+        let chunk = RawChunk(lines: entries.map(\.record), from: 0, partition: ReplayingConnector.split.partition)
+        let refused = decoder.decode(chunk).rejects.filter { $0.column == nil }
+        let numbers = Set(refused.map(\.position))
+        return (entries.indices.filter { !numbers.contains(Int64($0)) }.map { entries[$0] }, refused.first?.reason)
+    }
+
+    // MARK: Where side splits are kept
+
+    /// Takes up side splits of earlier processes, and forgets those of sources that are gone.
+    /// - Throws: 58030.
+    func restoreReplays() async throws(SQLError) {
+        guard let directory = replayDirectory else { return }
+        let (files, known) = (environment.files, Set(catalog.objects.filter { $0.kind == .source }.map(\.id)))
+        let logs = try await offActor { () throws(SQLError) in
+            do throws(IOFailure) { return try Self.readReplays(files, directory, of: known) } catch { throw error.sqlError }
+        }
+        for (id, log) in logs { rejects.remove(log.entries.map { RejectStore.Key(split: $0.split, position: $0.position) }, of: id) }
+        replayLogs = logs
+    }
+
+    private nonisolated static func readReplays(
+        _ files: any FileSystem, _ directory: String, of known: Set<ObjectID>
+    ) throws(IOFailure) -> [ObjectID: ReplayLog] {
+        guard files.exists(directory) else { return [:] }
+        var logs: [ObjectID: ReplayLog] = [:]
+        for name in try files.list(directory) {
+            guard let id = UInt32(name).map({ ObjectID($0) }), known.contains(id) else {
+                try files.remove(directory + "/" + name)
+                continue
+            }
+            logs[id] = try ReplayLog(reading: ReplayLog.Place(files, directory: directory, name: name))
+        }
+        return logs
+    }
+
+    /// A source's connector with its side split.
+    func replaying(_ connector: any SourceConnector, of id: ObjectID) -> ReplayingConnector {
+        let place = replayDirectory.map { ReplayLog.Place(environment.files, directory: $0, name: String(id.number)) }
+        let log = replayLogs[id] ?? ReplayLog(at: place)
+        replayLogs[id] = log
+        return ReplayingConnector(connector, log)
+    }
+
+    /// Of a source that is gone.
+    func forgetReplays(of id: ObjectID) {
+        try? replayLogs.removeValue(forKey: id)?.remove()  // Else the next start removes the file.
+    }
+}
+
+extension Session {
+    func replay(_ statement: ReplayRejects) async throws(SQLError) -> Outcome {
+        let source = statement.source
+        var name = source
+        name.parts[name.parts.count - 1].name += "_rejects"
+        let record = statement.record?.description ?? "raw"
+        let condition = statement.condition.map { " AND (\($0.description))" } ?? ""
+        // As a query, so that both expressions may be whatever a query may say.
+        let text = "SELECT topic, \"partition\", \"offset\", \(record) AS record FROM \(name.description) WHERE column_name IS NULL\(condition)"
+        let rows: [DeltaBatch]
+        do throws(SQLError) {
+            guard case .query(let query) = try Parser.parseStatement(text) else { throw SQLError(.internalError, "REPLAY REJECTS asks for no query") }
+            let bound = try await bind(query, [])
+            guard [.bytea, .varchar].contains(bound.schema[3].type) else {
+                throw SQLError(.datatypeMismatch, "the corrected record is \(bound.schema[3].type.name), not bytea or varchar", hint: "Cast it.")
+            }
+            rows = try await engine.queryRun(bound, session: context).collect(context.cancellation)
+        } catch {
+            // Its positions are those of the query.
+            throw SQLError(error.sqlState, error.message, detail: error.detail, hint: error.hint, at: source.span.source)
+        }
+        let answer = try await engine.replay(statement, rows: rows, session: context)
+        if let notice = answer.notice { self.notice(notice) }
+        return .done(tag: "REPLAY \(answer.count)")
+    }
+}

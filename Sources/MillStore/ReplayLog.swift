@@ -1,0 +1,199 @@
+package import MillBase
+package import MillConnectorKit
+package import MillIO
+import Synchronization
+
+/// Corrected records of one source, in the order in which they were replayed: the source's side split (`docs/internals/replay.md`).
+///
+/// A record's number is its position; each names the reject that it stands for, so one sync makes the record part of the source and takes
+/// the reject away. Kept in memory as well, up to `bytesMax`, and on disk when there is a directory.
+///
+/// Threading: any thread. After a crash a torn entry at the end is cut off: nobody was told of it. When a sync fails nobody knows what is
+/// on disk, and nothing more is taken before the next start.
+package final class ReplayLog: Sendable {
+    package struct Entry: Sendable, Equatable {
+        /// The reject that it stands for.
+        package var split: SourceSplit
+        package var position: Int64
+        /// The corrected record.
+        package var record: [UInt8]
+
+        package init(split: SourceSplit, position: Int64, record: [UInt8]) {
+            self.split = split
+            self.position = position
+            self.record = record
+        }
+    }
+
+    private struct State {
+        var file: (any File)?
+        var entries: [Entry] = []
+        var byteCount = 0
+        var fileBytes = 0
+        var failure: IOFailure?
+        var listeners: [Int: @Sendable () -> Void] = [:]
+        var nextListener = 0
+    }
+
+    /// Where a log is kept.
+    package struct Place: Sendable {
+        var files: any FileSystem
+        var directory: String
+        var name: String
+
+        package init(_ files: any FileSystem, directory: String, name: String) {
+            self.files = files
+            self.directory = directory
+            self.name = name
+        }
+
+        var path: String { directory + "/" + name }
+        /// Where the directory is.
+        var parent: String { directory.lastIndex(of: "/").map { String(directory[..<$0]) } ?? "." }
+    }
+
+    private let place: Place?
+    private let state: Mutex<State>
+
+    /// Bytes of corrected records of one source.
+    package static let bytesMax = 256 << 20
+
+    /// Empty; its file is made with the first record.
+    /// - Parameter place: nil keeps it in memory alone.
+    package init(at place: Place?) {
+        self.place = place
+        state = Mutex(State())
+    }
+
+    /// Takes up what an earlier process wrote.
+    /// - Throws: what the file system says.
+    package init(reading place: Place) throws(IOFailure) {
+        let file = try place.files.open(place.path, .readWrite)
+        let bytes = try file.readAll()
+        var state = State(file: file)
+        var rest = bytes[...]
+        while let (entry, length) = Self.entry(at: rest) {
+            state.entries.append(entry)
+            state.byteCount += entry.record.count
+            rest = rest.dropFirst(length)
+        }
+        state.fileBytes = bytes.count - rest.count
+        if !rest.isEmpty { try file.truncate(to: state.fileBytes) }
+        // What an earlier process wrote and did not sync is read from here on.
+        try file.sync()
+        try place.files.syncDirectory(place.directory)
+        self.place = place
+        self.state = Mutex(state)
+    }
+
+    /// Removes the file; what is in memory stays until readers are closed.
+    package func remove() throws(IOFailure) {
+        if let place { try place.files.remove(place.path) }
+    }
+
+    package var count: Int { state.withLock { $0.entries.count } }
+
+    package var entries: [Entry] { state.withLock { $0.entries } }
+
+    /// Records from a number on, at most so many and about so many bytes.
+    package func entries(from first: Int, countMax: Int, bytesMax: Int) -> [Entry] {
+        state.withLock { state in
+            var bytes = 0
+            return Array(
+                state.entries.dropFirst(first).prefix(max(countMax, 1)).prefix { entry in
+                    defer { bytes += entry.record.count }
+                    return bytes < bytesMax
+                })
+        }
+    }
+
+    /// Adds records, all of them or none; they are on disk when it returns.
+    /// - Throws: 54000 beyond the limit, 53100 or 58030 when they cannot be stored.
+    package func append(_ entries: [Entry]) throws(SQLError) {
+        let listeners: Result<[@Sendable () -> Void], SQLError> = state.withLock { state in
+            do throws(SQLError) { try append(entries, &state) } catch { return .failure(error) }
+            return .success(Array(state.listeners.values))
+        }
+        for listener in try listeners.get() { listener() }
+    }
+
+    private func append(_ entries: [Entry], _ state: inout State) throws(SQLError) {
+        let added = entries.reduce(0) { $0 + $1.record.count }
+        guard state.byteCount + added <= Self.bytesMax else {
+            throw SQLError(
+                .programLimitExceeded, "a source keeps \(Self.bytesMax >> 20) MiB of replayed records at most",
+                hint: "Write the rest to the source's topic.")
+        }
+        if let failure = state.failure { throw failure.sqlError }
+        let bytes = entries.flatMap(Self.bytes)
+        if let place {
+            do throws(IOFailure) { try write(bytes, at: place, &state) } catch { throw error.sqlError }
+        }
+        state.fileBytes += bytes.count
+        state.byteCount += added
+        state.entries += entries
+    }
+
+    private func write(_ bytes: [UInt8], at place: Place, _ state: inout State) throws(IOFailure) {
+        let file: any File
+        if let open = state.file {
+            file = open
+        } else {
+            try place.files.createDirectory(place.directory)
+            file = try place.files.open(place.path, .readWrite)
+            try place.files.syncDirectory(place.directory)
+            try place.files.syncDirectory(place.parent)
+            state.file = file
+        }
+        do throws(IOFailure) { try file.write(bytes, at: state.fileBytes) } catch {
+            try? file.truncate(to: state.fileBytes)  // A torn entry is cut off at the next start as well.
+            throw error
+        }
+        do throws(IOFailure) { try file.sync() } catch {
+            state.failure = error
+            throw error
+        }
+    }
+
+    /// Calls `body`, from any thread, after records were added.
+    /// - Returns: for `removeListener`.
+    package func addListener(_ body: @escaping @Sendable () -> Void) -> Int {
+        state.withLock { state in
+            state.nextListener += 1
+            state.listeners[state.nextListener] = body
+            return state.nextListener
+        }
+    }
+
+    package func removeListener(_ id: Int) { state.withLock { state in state.listeners[id] = nil } }
+
+    // MARK: Bytes
+
+    private static func bytes(_ entry: Entry) -> [UInt8] {
+        var body = RecordWriter()
+        body.put(entry.split.name)
+        body.put(entry.split.topic)
+        body.put(entry.split.partition)
+        body.put(entry.position)
+        body.put(bytes: entry.record)
+        var whole = RecordWriter()
+        whole.put(checksum(body.bytes))
+        whole.put(bytes: body.bytes)
+        return whole.bytes
+    }
+
+    /// The entry at the beginning and its length; nil when it is not whole.
+    private static func entry(at bytes: ArraySlice<UInt8>) -> (Entry, length: Int)? {
+        do throws(RecordDamage) {
+            var head = RecordReader(bytes.prefix(8))
+            let sum = try head.get(UInt32.self)
+            let length = Int(try head.get(UInt32.self))
+            guard length <= bytes.count - 8 else { return nil }
+            let body = bytes.dropFirst(8).prefix(length)
+            guard checksum(body) == sum else { return nil }
+            var reader = RecordReader(body)
+            let split = SourceSplit(name: try reader.getText(), topic: try reader.getText(), partition: try reader.get(Int32.self))
+            return (Entry(split: split, position: try reader.get(Int64.self), record: try reader.getBytes()), 8 + length)
+        } catch { return nil }
+    }
+}

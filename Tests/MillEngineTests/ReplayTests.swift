@@ -1,0 +1,145 @@
+import MillBase
+import MillColumnar
+import MillEngine
+import MillIO
+import MillMeta
+import MillTestKit
+import Testing
+
+/// REPLAY REJECTS: what becomes of records that were refused, also when the process ends in the middle.
+@Suite(.timeLimit(.minutes(2))) struct ReplayTests {
+    private let files = MemoryFileSystem()
+    private let meta: MetaStore
+    private let connector = ScriptedConnector(#"{"a":1}"#, "{'a':10}", #"{"a":2}"#, "{'a':20}", "rubbish", #"{"a":"x"}"#)
+
+    init() throws { meta = try MetaStore.inMemory() }
+
+    private enum Ending { case stop, kill, powerCut }
+
+    private func withEngine(workers: Int = 1, ending: Ending = .stop, seed: UInt64 = 1, _ body: (EngineWorld) async throws -> Void) async throws {
+        let environment = Environment(files: files, clock: VirtualClock(), random: SeededSource(seed))
+        let keeper = try StateKeeper(environment: environment, directory: "/data/state")
+        let engine = Engine(
+            environment: environment, options: Engine.Options(workerCount: workers), assembly: ScriptedAssembly(connectors: ["s": connector]), meta: meta,
+            keeper: keeper, replayDirectory: "/data/replay")
+        try await engine.restore()
+        let world = EngineWorld(engine, files: files)
+        do { try await body(world) } catch {
+            await world.stop()
+            throw error
+        }
+        if ending != .stop { files.setFault { _, _ in 5 } }
+        await world.stop()
+        files.setFault(nil)
+        if ending == .powerCut { files.crash(random: SeededSource(seed)) }
+    }
+
+    private func create(_ world: EngineWorld) async throws {
+        try files.createDirectory("/data")
+        try files.syncDirectory("/")
+        try await world.run(
+            "CREATE SOURCE s (a int) WITH (connector = 's') FORMAT PLAIN ENCODE JSON; CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n, sum(a) AS total FROM s; FLUSH")
+    }
+
+    private func rows(_ world: EngineWorld, _ sql: String) async throws -> [[String?]] { try #require(try await world.run(sql).last).rows }
+
+    private func rejects(_ world: EngineWorld) async throws -> [String?] {
+        try await rows(world, #"SELECT "offset" FROM s_rejects WHERE column_name IS NULL ORDER BY 1"#).map { $0[0] }
+    }
+
+    private func error(of body: () async throws(SQLError) -> Void) async -> SQLError? {
+        do throws(SQLError) { try await body() } catch { return error }
+        return nil
+    }
+
+    private let quotes = #"REPLAY REJECTS FROM s USING replace(convert_from(raw, 'UTF8'), '''', '"')"#
+
+    @Test func correctedRecordsBecomeRowsAndTheOthersStay() async throws {
+        try await withEngine { (world) async throws in
+            try await create(world)
+            #expect(try await rows(world, "SELECT * FROM v") == [["3", "3"]])
+            #expect(try await rejects(world) == ["1", "3", "4"])
+            #expect(try await world.run("REPLAY REJECTS FROM s").last?.tag == "REPLAY 0")
+            #expect(try await rejects(world) == ["1", "3", "4"])
+            _ = world.session.takeMessages()
+            #expect(try await world.run(quotes + "; FLUSH").first?.tag == "REPLAY 2")
+            let notices = world.session.takeMessages().compactMap { if case .notice(let notice) = $0 { notice.message } else { nil } }
+            #expect(notices == [#"1 of 3 records still cannot be read and stay in "s_rejects""#])
+            #expect(try await rows(world, "SELECT * FROM v") == [["5", "33"]])
+            #expect(try await rejects(world) == ["4"])
+            // Once.
+            #expect(try await world.run(quotes + "; FLUSH").first?.tag == "REPLAY 0")
+            #expect(try await rows(world, "SELECT * FROM v") == [["5", "33"]])
+            // The source has them for whoever reads it, and a view that comes later.
+            #expect(try await rows(world, "SELECT count(*), sum(a) FROM s") == [["5", "33"]])
+            try await world.run("CREATE MATERIALIZED VIEW late AS SELECT count(*) AS n, sum(a) AS total FROM s")
+            #expect(try await rows(world, "SELECT * FROM late") == [["5", "33"]])
+            // A value that was refused is no record.
+            #expect(try await rows(world, "SELECT column_name FROM s_rejects WHERE column_name IS NOT NULL") == [["a"]])
+        }
+    }
+
+    @Test func aConditionChoosesAndUsingMayGiveAnything() async throws {
+        try await withEngine { (world) async throws in
+            try await create(world)
+            #expect(try await world.run(#"REPLAY REJECTS FROM s WHERE "offset" > 3 AND reason IS NOT NULL USING '{"a":100}'"#).last?.tag == "REPLAY 1")
+            try await world.run("FLUSH")
+            #expect(try await rows(world, "SELECT * FROM v") == [["4", "103"]])
+            #expect(try await world.run("REPLAY REJECTS FROM s USING NULL::bytea").last?.tag == "REPLAY 0")
+            func refusal(_ statement: String) async -> SQLState? { await error { () throws(SQLError) in try await world.run(statement) }?.sqlState }
+            #expect(await refusal("REPLAY REJECTS FROM nothing") == .undefinedTable)
+            #expect(await refusal("REPLAY REJECTS FROM s WHERE nothing = 1") == .undefinedColumn)
+            #expect(await refusal("REPLAY REJECTS FROM s USING 1") == .datatypeMismatch)
+            #expect(await refusal("REPLAY REJECTS FROM v") == .undefinedTable)
+            #expect(try await rejects(world) == ["1", "3"])
+        }
+    }
+
+    @Test func aPausedSourceGivesThemOnceItGoesOn() async throws {
+        try await withEngine { (world) async throws in
+            try await create(world)
+            try await world.run("PAUSE SOURCE s")
+            #expect(try await world.run(quotes + "; FLUSH").first?.tag == "REPLAY 2")
+            #expect(try await rows(world, "SELECT * FROM v") == [["3", "3"]])
+            #expect(try await rejects(world) == ["4"])
+            try await world.run("RESUME SOURCE s; FLUSH")
+            #expect(try await rows(world, "SELECT * FROM v") == [["5", "33"]])
+        }
+    }
+
+    /// A checkpoint before or after, no checkpoint at all; the process or the machine ends.
+    @Test(arguments: 1...12) func replayedOnceThroughAnyEnd(seed: Int) async throws {
+        let ending: Ending = [.stop, .kill, .powerCut][seed % 3]
+        try await withEngine(ending: ending, seed: UInt64(seed)) { (world) async throws in
+            try await create(world)
+            if seed % 4 != 0 { await world.engine.checkpoint() }
+            #expect(try await world.run(quotes).last?.tag == "REPLAY 2")
+            if seed % 2 == 0 { try await world.run("FLUSH") }
+            if seed % 4 == 2 { await world.engine.checkpoint() }
+        }
+        for life in 0..<2 {
+            try await withEngine(workers: 1 + (seed + life) % 2, ending: .kill) { (world) async throws in
+                try await world.run("FLUSH")
+                #expect(try await rows(world, "SELECT * FROM v") == [["5", "33"]], "seed \(seed), life \(life)")
+                #expect(try await rejects(world) == ["4"], "seed \(seed), life \(life)")
+            }
+        }
+        try await withEngine { (world) async throws in
+            try await world.run("DROP SOURCE s CASCADE")
+            #expect(try files.list("/data/replay") == [])
+        }
+    }
+
+    @Test func whatCannotBeStoredStaysARejection() async throws {
+        try await withEngine { (world) async throws in
+            try await create(world)
+            files.setFault { operation, path in operation == .write && path.contains("replay") ? 28 : nil }
+            let full = await error { () throws(SQLError) in try await world.run(quotes) }
+            #expect(full?.sqlState == .diskFull)
+            #expect(try await rejects(world) == ["1", "3", "4"])
+            files.setFault(nil)
+            #expect(try await world.run(quotes + "; FLUSH").first?.tag == "REPLAY 2")
+            #expect(try await rows(world, "SELECT * FROM v") == [["5", "33"]])
+        }
+    }
+}
