@@ -140,7 +140,7 @@ package final class StateKeeper: Sendable {
     private func write(_ checkpoint: Checkpoint, for conductor: Conductor) -> CheckpointReport? {
         let began = clock.monotonicNanos
         do throws(IOFailure) {
-            let report = try store.write(checkpoint) { failure in
+            let report = try store.write(checkpoint) { [self] failure in
                 note(failure)
                 retryEpoch(conductor)
                 return waitBeforeRetry()
