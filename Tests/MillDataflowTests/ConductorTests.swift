@@ -192,28 +192,42 @@ private final class NumberDecoder: Decoder {
         conductor.stop()
     }
 
+    /// Lets epochs be published, or holds them back as a journal that cannot be written does.
+    private final class Gate: Sendable {
+        private let isClosed = Mutex(false)
+        private let (refusals, refused) = AsyncStream.makeStream(of: Void.self)
+
+        func close() { isClosed.withLock { $0 = true } }
+        func open() { isClosed.withLock { $0 = false } }
+
+        /// Waits until an epoch was held back once more.
+        func refusal() async { for await _ in refusals { return } }
+
+        func mayPass() -> Bool {
+            guard isClosed.withLock({ $0 }) else { return true }
+            refused.yield()
+            return false
+        }
+    }
+
+    private static func heldBack() -> (Conductor, NumberConnector, Gate) {
+        let connector = NumberConnector(splits: 1)
+        let gate = Gate()
+        return (conductor(1, connector, .init(willPublish: { _ in gate.mayPass() })), connector, gate)
+    }
+
     /// What comes while an epoch cannot be published is read once it is, without anybody asking again.
     @Test func dataThatComesWhileAnEpochIsHeldBackIsRead() async throws {
-        let connector = NumberConnector(splits: 1)
-        let isRefused = Mutex(false)
-        let (refusals, refusal) = AsyncStream.makeStream(of: Void.self)
-        let conductor = Self.conductor(
-            1, connector,
-            .init(willPublish: { _ in
-                guard isRefused.withLock({ $0 }) else { return true }
-                refusal.yield()
-                return false
-            }))
+        let (conductor, connector, gate) = Self.heldBack()
         try await conductor.attach(Self.sums(10, byDigit: false))
         connector.fill(0, 10)
         _ = await conductor.wait(until: Self.hasRead(connector, 10))
-        isRefused.withLock { $0 = true }
-        var refused = refusals.makeAsyncIterator()
+        gate.close()
         for _ in 0..<2 {
             connector.fill(0, 10)
-            _ = await refused.next()
+            await gate.refusal()
         }
-        isRefused.withLock { $0 = false }
+        gate.open()
         conductor.wake()
         _ = await conductor.wait(until: Self.hasRead(connector, 30))
         conductor.stop()
@@ -221,28 +235,18 @@ private final class NumberDecoder: Decoder {
 
     /// Whoever reads while an epoch cannot be published waits for it, and gets rows and record of one epoch.
     @Test func nothingOfAnEpochThatIsHeldBackIsSeen() async throws {
-        let connector = NumberConnector(splits: 1)
-        let isRefused = Mutex(false)
-        let (refusals, refusal) = AsyncStream.makeStream(of: Void.self)
-        let conductor = Self.conductor(
-            1, connector,
-            .init(willPublish: { _ in
-                guard isRefused.withLock({ $0 }) else { return true }
-                refusal.yield()
-                return false
-            }))
+        let (conductor, connector, gate) = Self.heldBack()
         try await conductor.attach(Self.sums(10, byDigit: false))
         connector.fill(0, 10)
         _ = await conductor.wait(until: Self.hasRead(connector, 10))
-        isRefused.withLock { $0 = true }
+        gate.close()
         connector.fill(0, 10)
-        var refused = refusals.makeAsyncIterator()
-        _ = await refused.next()
+        await gate.refusal()
         async let reading = conductor.snapshots([ObjectID(10)])
         for _ in 0..<100 { await Task.yield() }
         let sealed = await conductor.seal(everything: false)
         #expect(sealed == nil)
-        isRefused.withLock { $0 = false }
+        gate.open()
         conductor.wake()
         let (record, tables) = await reading
         #expect(Self.total(tables[ObjectID(10)] ?? [], 0) == record.offsets[Self.sourceID]?.values.reduce(0) { $0 + $1.position })
@@ -251,21 +255,11 @@ private final class NumberDecoder: Decoder {
 
     /// What waits for an epoch that is never published is answered when the conductor stops.
     @Test func stoppingAnswersWhoWaitsForAnEpochThatIsHeldBack() async throws {
-        let connector = NumberConnector(splits: 1)
-        let isRefused = Mutex(false)
-        let (refusals, refusal) = AsyncStream.makeStream(of: Void.self)
-        let conductor = Self.conductor(
-            1, connector,
-            .init(willPublish: { _ in
-                guard isRefused.withLock({ $0 }) else { return true }
-                refusal.yield()
-                return false
-            }))
+        let (conductor, connector, gate) = Self.heldBack()
         try await conductor.attach(Self.sums(10, byDigit: false))
-        isRefused.withLock { $0 = true }
+        gate.close()
         connector.fill(0, 10)
-        var refused = refusals.makeAsyncIterator()
-        _ = await refused.next()
+        await gate.refusal()
         async let reading = conductor.snapshots([ObjectID(10)])
         for _ in 0..<100 { await Task.yield() }
         conductor.stop()
