@@ -1,3 +1,5 @@
+import MillIO
+
 #if canImport(Glibc)
 import Glibc
 #else

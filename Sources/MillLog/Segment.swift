@@ -182,6 +182,8 @@ extension WireBytes {
     }
 }
 
+extension WireBytes: ByteRun {}
+
 extension File {
     /// `count` bytes from `offset`, or fewer at the end.
     func readBytes(at offset: Int, count: Int) throws(IOFailure) -> WireBytes {

@@ -12,7 +12,8 @@ struct PageFileWriter: ~Copyable {
     private var created: [UInt64] = []
     private var touched: [any File] = []
     private var buffer: [UInt8] = []
-    private static let bufferBytes = 1 << 20
+    /// The block that a write ends in goes through the page cache, and the next write waits for it: so few, large ones.
+    private static let bufferBytes = 4 << 20
 
     init(_ store: StateStore, after list: [CheckpointRecord.PageFile], retry: @escaping (IOFailure) -> Bool) {
         self.store = store
@@ -49,7 +50,7 @@ struct PageFileWriter: ~Copyable {
         if touched.last !== file { touched.append(file) }
         let (number, offset) = (list[list.count - 1].number, Int(list[list.count - 1].bytes))
         noteBlocks(of: number, &written.pages)
-        try store.attempt(retry) { [buffer] () throws(IOFailure) in try file.write(buffer, at: offset) }
+        try store.attempt(retry) { [store, buffer] () throws(IOFailure) in try store.writer.write([buffer], to: file, at: offset) }
         list[list.count - 1].bytes += UInt64(buffer.count)
         bytesWritten += buffer.count
         buffer.removeAll(keepingCapacity: true)

@@ -51,6 +51,7 @@ package struct CheckpointReport: Sendable {
 package final class StateStore: Sendable {
     let directory: String
     let files: any FileSystem
+    let writer = BlockWriter()
     private let names = Mutex(Names())
     /// Locked while a checkpoint is written.
     private let written = Mutex(Written())

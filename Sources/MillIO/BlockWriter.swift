@@ -1,16 +1,22 @@
-import MillIO
-import MillKafkaWire
 import Synchronization
+
+/// Bytes that lie side by side in memory.
+package protocol ByteRun {
+    var count: Int { get }
+    func withUnsafeBytes<R>(_ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R
+}
+
+extension [UInt8]: ByteRun {}
 
 /// Writes at the ends of files: much at once in whole blocks past the page cache, little through it.
 ///
-/// A log that grows by hundreds of megabytes a second would otherwise need as many new pages, and its fsync would wait until the system has
-/// written them; past the cache the data is with the disk when the write returns, and fsync is left with what describes the file. The block
+/// A log or a checkpoint that grows by hundreds of megabytes a second would otherwise need as many new pages, and its fsync would wait
+/// until the system has written them; past the cache the data is with the disk when the write returns, and fsync is left with what describes the file. The block
 /// that a write ends in goes through the cache, so that a file is as long as what is in it. The next write begins with that block,
 /// all of it, and the bytes that are there already are the same: whatever a power cut leaves of it, they stay.
 ///
 /// Threading: any thread; each write has a piece of memory of its own, and a few are kept.
-final class BlockWriter: Sendable {
+package final class BlockWriter: Sendable {
     private struct Piece: @unchecked Sendable {
         // Belongs to one write, or to the list.
         let memory: UnsafeMutableRawBufferPointer
@@ -22,15 +28,17 @@ final class BlockWriter: Sendable {
     /// Less than that costs more past the cache than through it.
     static let blocksBytesMin = 64 << 10
 
+    package init() {}
+
     deinit {
         for piece in free.withLock({ $0 }) { piece.memory.deallocate() }
     }
 
     /// Writes `parts` one after the other from `offset` on, which is the end of the file.
     /// - Parameter usesBlocks: false: through the page cache whatever it is.
-    func write(_ parts: [WireBytes], to file: any File, at offset: Int, usesBlocks: Bool) throws(IOFailure) {
+    package func write(_ parts: [some ByteRun], to file: any File, at offset: Int, usesBlocks: Bool = true) throws(IOFailure) {
         let byteCount = parts.reduce(0) { $0 + $1.count }
-        if parts.count == 1, !usesBlocks || byteCount < Self.blocksBytesMin { return try file.writeAll(parts[0], at: offset) }
+        if parts.count == 1, !usesBlocks || byteCount < Self.blocksBytesMin { return try Self.write(parts[0], to: file, at: offset) }
         let piece = free.withLock { $0.popLast() } ?? Piece(memory: .allocate(byteCount: Self.pieceBytes, alignment: fileBlockBytes))
         defer { free.withLock { $0.append(piece) } }
         guard usesBlocks, byteCount >= Self.blocksBytesMin else {
@@ -46,7 +54,7 @@ final class BlockWriter: Sendable {
     ///   - offset: where the first byte of `memory` goes.
     ///   - filled: bytes that are in `memory` already.
     private func write(
-        _ parts: [WireBytes], to file: any File, from offset: Int, filled: Int, _ memory: UnsafeMutableRawBufferPointer, inBlocks: Bool
+        _ parts: [some ByteRun], to file: any File, from offset: Int, filled: Int, _ memory: UnsafeMutableRawBufferPointer, inBlocks: Bool
     ) throws(IOFailure) {
         var (offset, filled) = (offset, filled)
         for part in parts {
@@ -67,5 +75,12 @@ final class BlockWriter: Sendable {
         let whole = inBlocks ? filled / fileBlockBytes * fileBlockBytes : 0
         if whole > 0 { try file.writeBlocks(UnsafeRawBufferPointer(rebasing: memory[..<whole]), at: offset) }
         if filled > whole { try file.write(UnsafeRawBufferPointer(rebasing: memory[whole..<filled]), at: offset + whole) }
+    }
+
+    private static func write(_ part: some ByteRun, to file: any File, at offset: Int) throws(IOFailure) {
+        let result: Result<Void, IOFailure> = part.withUnsafeBytes { memory in
+            do throws(IOFailure) { return .success(try file.write(memory, at: offset)) } catch { return .failure(error) }
+        }
+        try result.get()
     }
 }
