@@ -39,6 +39,8 @@ final class Server: Sendable {
     let httpAddress: String?
     /// Lets time pass in the log.
     private let ticks: Task<Void, Never>
+    /// Tells the log what does not get on.
+    private let troubles: Task<Void, Never>
     /// Takes up the state of an earlier process.
     private let recovery: Task<Void, any Error>
 
@@ -46,12 +48,14 @@ final class Server: Sendable {
     /// definitions are known. State comes back meanwhile (`recovered`); what needs it waits.
     /// - Throws: a damaged or locked directory, an address that is taken.
     static func start(_ options: Options, environment: Environment = .system, logger: Logger) async throws -> Server {
+        // A directory that another server has says more than the ports that it has too.
+        let held = environment.files.exists(options.dataDirectory) ? try DirectoryLock(options.dataDirectory) : nil
         // Before anything is made: a taken address leaves nothing behind.
         try await ListenerProbe.check(options.pg, listener: "Postgres", option: "--pg")
         for kafka in options.kafka { try await ListenerProbe.check(kafka.address, listener: "Kafka", option: "--kafka") }
         try await ListenerProbe.check(options.http, listener: "HTTP", option: "--http")
         try environment.files.createDirectory(options.dataDirectory)
-        let directoryLock = try DirectoryLock(options.dataDirectory)
+        let directoryLock = try held ?? DirectoryLock(options.dataDirectory)
         let health = ServerHealth(environment.clock)
         var http: HTTPServer?
         if !options.http.isOff {
@@ -113,7 +117,8 @@ final class Server: Sendable {
         return Server(
             directoryLock: directoryLock, meta: meta, log: log, dmlLog: dmlLog, engine: engine, kafka: kafka, pg: pg, http: http,
             health: health, kafkaAddresses: bound.map(\.description), pgAddress: pgAddress,
-            httpAddress: http?.port.map { "\(options.http.host):\($0)" }, ticks: ticks(log, clock, logger), recovery: recovery)
+            httpAddress: http?.port.map { "\(options.http.host):\($0)" }, ticks: ticks(log, clock, logger),
+            troubles: troubles(engine, clock, logger), recovery: recovery)
     }
 
     private static func recover(_ engine: Engine, _ clock: any Clock, _ logger: Logger) async throws(SQLError) {
@@ -143,7 +148,7 @@ final class Server: Sendable {
     private init(
         directoryLock: DirectoryLock, meta: MetaStore, log: Log, dmlLog: DMLLog, engine: Engine, kafka: KafkaServer?, pg: PgServer?,
         http: HTTPServer?, health: ServerHealth, kafkaAddresses: [String], pgAddress: String?, httpAddress: String?, ticks: Task<Void, Never>,
-        recovery: Task<Void, any Error>
+        troubles: Task<Void, Never>, recovery: Task<Void, any Error>
     ) {
         self.directoryLock = directoryLock
         self.meta = meta
@@ -158,6 +163,7 @@ final class Server: Sendable {
         self.pgAddress = pgAddress
         self.httpAddress = httpAddress
         self.ticks = ticks
+        self.troubles = troubles
         self.recovery = recovery
     }
 
@@ -174,9 +180,20 @@ final class Server: Sendable {
         }
     }
 
+    private static func troubles(_ engine: Engine, _ clock: any Clock, _ logger: Logger) -> Task<Void, Never> {
+        Task {
+            var troubles = TroubleLog(logger)
+            while (try? await clock.sleep(for: .seconds(1))) != nil {  // it fails when the server stops
+                troubles.note(await engine.health())
+            }
+        }
+    }
+
     /// Clients first, then the engine, then the logs under both.
     func stop() async {
         health.stops()
+        troubles.cancel()
+        await troubles.value
         await pg?.shutdown()
         await engine.stop()
         _ = await recovery.result  // What went wrong was told by `recovered`.

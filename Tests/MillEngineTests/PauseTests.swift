@@ -124,7 +124,7 @@ import Testing
             _ = world.session.takeMessages()
             try await world.run("FLUSH")
             let warnings = world.session.takeMessages().compactMap { if case .notice(let notice) = $0 { notice.message } else { nil } }
-            #expect(warnings == ["source \"s\" is paused: nothing newer is there"])
+            #expect(warnings == ["source \"s\" is paused: rows are as of then"])
             #expect(try await prefixes(world, "v") == [5, 0])
             #expect(try await rows(world, "SELECT n FROM above") == [["5"]])
             #expect(try await rows(world, "SELECT count(*) FROM s") == [["5"]])

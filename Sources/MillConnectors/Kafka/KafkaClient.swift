@@ -71,6 +71,14 @@ final class KafkaClient: @unchecked Sendable {
 
     deinit { rd_kafka_destroy(handle) }
 
+    /// Properties of a client that is not needed.
+    /// - Throws: as `init` does.
+    static func check(_ properties: [(name: String, value: String)]) throws(SQLError) {
+        guard let configuration = rd_kafka_conf_new() else { throw SQLError(.outOfMemory, "out of memory") }
+        defer { rd_kafka_conf_destroy(configuration) }
+        for (name, value) in properties { try set(configuration, name, value) }
+    }
+
     private static func set(_ configuration: OpaquePointer, _ name: String, _ value: String) throws(SQLError) {
         var reason = [CChar](repeating: 0, count: 512)
         switch rd_kafka_conf_set(configuration, name, value, &reason, reason.count) {

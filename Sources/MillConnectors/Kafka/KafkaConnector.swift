@@ -43,7 +43,7 @@ package final class KafkaConnector: SourceConnector {
         let own = Set((embedded?.addresses ?? []).map { $0.lowercased() })
         self.embedded = servers.allSatisfy { own.contains($0.lowercased()) } ? embedded : nil
         // Wrong properties are the statement's error, not the first reader's.
-        if self.embedded == nil { _ = try askingClient() }
+        if self.embedded == nil { _ = try askingClient() } else { try KafkaClient.check(self.options.properties) }
     }
 
     package let isBounded = false

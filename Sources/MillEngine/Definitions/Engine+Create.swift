@@ -135,6 +135,13 @@ extension Engine {
             throw SQLError(
                 .featureNotSupported, "PRIMARY KEY on a source is not supported", hint: "Aggregate or deduplicate in a view.", at: statement.name.span.source)
         }
+        if let column = draft.columns.first(where: { !$0.isNullable || $0.defaultText != nil }) {
+            let clause = column.isNullable ? "DEFAULT" : "NOT NULL"
+            throw SQLError(
+                .featureNotSupported, "\(clause) on column \"\(column.name)\" of a source is not supported",
+                hint: column.isNullable ? "Use coalesce in a view." : "Records are kept as they come; say WHERE \(column.name) IS NOT NULL in a view.",
+                at: statement.name.span.source)
+        }
         guard catalog.object(schema: draft.schemaName, name: draft.name) == nil else {
             throw SQLError(.duplicateTable, "relation \"\(draft.name)\" already exists", at: statement.name.last.span.source)
         }

@@ -177,7 +177,7 @@ extension Engine {
         }
         let resting = ids.filter { paused[$0] != nil }.sorted().compactMap(catalog.object).map { object in
             let name = "\(object.kind.rawValue) \"\(object.name)\""
-            return SQLError(SQLState("01000"), "\(name) is paused: nothing newer is there", hint: "RESUME \(object.kind.rawValue.uppercased()) \(object.name)")
+            return SQLError(SQLState("01000"), "\(name) is paused: rows are as of then", hint: "RESUME \(object.kind.rawValue.uppercased()) \(object.name)")
         }
         return stopped + resting
     }
