@@ -261,7 +261,9 @@ def main():
     moments = collections.Counter()
 
     def server():
-        return Server(pg=pg, kafka=kafka, data_dir=data_dir, options=["--checkpoint-interval", str(arguments.interval)])
+        # State moves to another number of workers now and then, and may be killed while it does.
+        workers = choice.choice([1, 1, 2, 3])
+        return Server(pg=pg, kafka=kafka, data_dir=data_dir, workers=workers, options=["--checkpoint-interval", str(arguments.interval)])
 
     try:
         with server() as first:

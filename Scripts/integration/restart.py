@@ -17,7 +17,8 @@ import threading
 import time
 
 import psycopg
-from confluent_kafka import Producer
+from confluent_kafka import OFFSET_END, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 from harness import BINARY, Checks, Server, free_port, wait_until
 
 NAMES = ["plain", "Größe", "事件 🐟", 'with "quotes"', "it's", "select"]
@@ -215,6 +216,98 @@ def ended_under_load(checks, directory, kafka, rows):
         checks.check(found >= set(inserted), "rows that were answered are there", sorted(set(inserted) - found)[:5])
 
 
+WORKER_VIEWS = {
+    "sums": "SELECT k, count(*) AS n, sum(v) AS s, min(name) AS least, count(DISTINCT v) AS kinds FROM facts GROUP BY k",
+    "total": "SELECT count(*) AS n, sum(v) AS s FROM facts",
+    "named": "SELECT f.id, n.name FROM facts f JOIN names n ON f.k = n.k",
+    "unnamed": "SELECT f.id, n.name FROM facts f LEFT JOIN names n ON f.v = n.k",
+    "best": "SELECT id, k, place FROM (SELECT id, k, row_number() OVER (PARTITION BY k ORDER BY v DESC, id) AS place FROM facts) r WHERE place <= 3",
+    "ranked": "SELECT k, n, rank() OVER (ORDER BY n DESC) AS place FROM sums",
+    "few": "SELECT k, n FROM sums ORDER BY n DESC, k LIMIT 2",
+    "kinds": "SELECT DISTINCT v FROM facts",
+}
+
+
+def worker_answers(server):
+    with server.connect() as connection:
+        connection.execute("FLUSH")
+        return {name: sorted(connection.execute(f"SELECT * FROM {name}").fetchall(), key=repr) for name in [*WORKER_VIEWS, "names"]}
+
+
+def another_number_of_workers(checks, seed):
+    """Another --workers after the records that views were made from are gone: they have what they had, and go on from there."""
+    random.seed(seed)
+    directory = tempfile.mkdtemp(prefix="millrace-workers-")
+    kafka = f"127.0.0.1:{free_port()}"
+    rows = []
+
+    def more(server, count):
+        fresh = [{"id": len(rows) + n, "k": random.randrange(9), "v": random.randrange(30), "name": "a name " * random.randrange(4)} for n in range(count)]
+        for row in fresh:
+            row["name"] += str(row["id"])
+        produce(server, "facts", fresh)
+        rows.extend(fresh)
+
+    def is_recounted(answers):
+        found = {row[0]: (row[1], int(row[2]), row[3], row[4]) for row in answers["sums"]}
+        expected = {}
+        for k in {row["k"] for row in rows}:
+            mine = [row for row in rows if row["k"] == k]
+            expected[k] = (len(mine), sum(r["v"] for r in mine), min(r["name"] for r in mine), len({r["v"] for r in mine}))
+        whole = [(len(rows), sum(row["v"] for row in rows))]
+        named = sorted(row["id"] for row in rows if row["k"] < 5)
+        return (found == expected and [(n, int(s)) for n, s in answers["total"]] == whole
+                and sorted(row[0] for row in answers["named"]) == named and sorted(row[0] for row in answers["unnamed"]) == list(range(len(rows))))
+
+    try:
+        with Server(kafka=kafka, data_dir=directory, workers=2) as server:
+            admin = AdminClient({"bootstrap.servers": server.kafka})
+            admin.create_topics([NewTopic("facts", num_partitions=3, replication_factor=1)])["facts"].result(20)
+            more(server, 3000)
+            with server.connect() as connection:
+                connection.execute(
+                    f"CREATE SOURCE facts (id INT, k INT, v INT, name VARCHAR) WITH (connector = 'kafka', topic = 'facts', properties.bootstrap.server = '{kafka}', "
+                    "scan.startup.mode = 'earliest') FORMAT PLAIN ENCODE JSON")
+                connection.execute("CREATE TABLE names (k INT PRIMARY KEY, name VARCHAR)")
+                connection.execute("INSERT INTO names VALUES (0, 'none'), (1, 'one'), (2, 'two'), (3, 'three'), (4, 'four')")
+                for name, query in WORKER_VIEWS.items():
+                    connection.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+            answers = worker_answers(server)
+            checks.check(is_recounted(answers), "views of two workers are the topic's recount")
+            server.process.send_signal(signal.SIGTERM)
+            server.process.wait(20)
+        for number, workers in enumerate([4, 1, 3, 2]):
+            # Nobody reads the topic before this.
+            with Server(kafka=kafka, data_dir=directory, workers=workers) as server:
+                admin = AdminClient({"bootstrap.servers": server.kafka})
+                ends = [TopicPartition("facts", partition, OFFSET_END) for partition in range(3)]
+                for future in admin.delete_records(ends).values():
+                    future.result(20)
+                time.sleep(random.uniform(0, 0.3))
+                server.kill()
+            for _ in range(3):
+                # Ends in the middle of the start.
+                server = Server(kafka=kafka, data_dir=directory, workers=random.randint(1, 4))
+                server.start()
+                wait_until(lambda: "pg" in server.addresses or not server.alive, 20, 0.001)
+                time.sleep(random.uniform(0, 0.1))
+                server.kill()
+            with Server(kafka=kafka, data_dir=directory, workers=workers) as server:
+                found = worker_answers(server)
+                wrong = [name for name in answers if answers[name] != found[name]]
+                checks.check(not wrong, f"with {workers} workers, and the topic's records deleted, every view has what it had", wrong)
+                more(server, 500)
+                answers = worker_answers(server)
+                checks.check(is_recounted(answers), f"and goes on from there ({workers} workers)")
+                with server.connect() as connection:
+                    states = connection.execute("SHOW JOBS").fetchall()
+                    checks.check(all(row[2] == "running" for row in states), "all of them run", [row[1:3] for row in states if row[2] != "running"])
+                server.process.send_signal(signal.SIGTERM)
+                server.process.wait(20)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
 def inspected(checks, directory, kafka):
     """`millrace inspect` of the directory in use, stopped, damaged, and of one that is none."""
 
@@ -277,6 +370,7 @@ def main():
         ended_under_load(checks, directory, kafka, rows)
         inspected(checks, directory, kafka)
         ended_while_recovering(checks)
+        another_number_of_workers(checks, arguments.seed)
         with sqlite3.connect(f"{directory}/meta.db") as database:
             checks.check(database.execute("PRAGMA integrity_check").fetchone()[0] == "ok", "meta.db is whole after all that")
     finally:

@@ -100,15 +100,6 @@ package struct StreamProperties: Hashable, Sendable, Codable {
     }
 }
 
-package enum Distribution: Hashable, Sendable, Codable {
-    /// Anywhere.
-    case any
-    /// By the hash of these columns' values, in this order.
-    case hash([Int])
-    /// All on worker 0.
-    case single
-}
-
 package enum StreamOperation: Hashable, Sendable, Codable {
     /// Columns of a source's records, from its origin on. Append-only.
     case source(RelationReference, columns: [Int])

@@ -20,13 +20,19 @@ package final class RecoveredState: Sendable {
     init(record: CheckpointRecord, files: [UInt64: any File]) {
         self.record = record
         self.files = files
-        jobs = Set(record.tables.map(\.place.job))
+        workers = record.tables.reduce(into: [:]) { $0[$1.place.job] = max($0[$1.place.job] ?? 0, $1.place.worker + 1) }
+        jobs = Set(workers.keys)
         tables = Dictionary(record.tables.map { ($0.place, $0) }) { first, _ in first }
         state = Mutex(State(progress: RecoveryProgress(record)))
     }
 
     /// Jobs that the checkpoint holds.
     package let jobs: Set<ObjectID>
+
+    /// How many workers made a job's state, 0 for a job that the checkpoint does not hold. Not the same for all: one that does not run is
+    /// kept as it was.
+    package func workers(of job: ObjectID) -> Int { workers[job] ?? 0 }
+    private let workers: [ObjectID: Int]
 
     package var progress: RecoveryProgress { state.withLock { $0.progress } }
 

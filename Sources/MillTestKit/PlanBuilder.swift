@@ -88,6 +88,12 @@ package struct PlanBuilder {
         return add(.aggregate(keys: keys, calls: calls), [routed], fields, appendOnly: false, .any)
     }
 
+    /// The first step of an aggregate in two: each worker over its own rows of append-only input.
+    package mutating func partialAggregate(_ input: NodeIndex, keys: [Int], _ calls: [AggregateCall]) -> NodeIndex {
+        let fields = keys.map { schema(input)[$0] } + calls.enumerated().map { Field("a\($0)", $1.type) }
+        return add(.aggregate(keys: keys, calls: calls), [input], fields, appendOnly: false, .any)
+    }
+
     package mutating func join(
         _ kind: JoinKind, _ left: NodeIndex, _ right: NodeIndex, leftKeys: [Int], rightKeys: [Int], residual: BoundExpression? = nil
     ) -> NodeIndex {

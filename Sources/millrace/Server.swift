@@ -132,12 +132,13 @@ final class Server: Sendable {
         defer { telling.cancel() }
         try await engine.restoreState()
         await engine.start()
-        let state = await engine.recoveryStatus.state.total
+        let status = await engine.recoveryStatus
+        let state = status.state.total
         logger.notice(
             "recovered",
             metadata: [
                 "milliseconds": "\((clock.monotonicNanos - start) / 1_000_000)", "tables": "\(state.tablesRead)", "rows": "\(state.rowsRead)",
-                "bytes": "\(state.bytesRead)",
+                "bytes": "\(state.bytesRead)", "moved_jobs": "\(status.movedJobs)",
             ])
     }
 

@@ -26,7 +26,7 @@ import Testing
 
 struct LateRowRun {
     enum Form: String, CaseIterable {
-        case byWindow, byWindowAndKey, byTime, overGroups, overView, join, near, sessions
+        case byWindow, byWindowInParts, byWindowAndKey, byTime, overGroups, overView, join, near, sessions
     }
 
     private struct Table {
@@ -56,7 +56,7 @@ struct LateRowRun {
         var random = SeededGenerator(seed: seed &* 0x9E37_79B9_7F4A_7C15)
         let isRarelyAppendOnly = random.oneIn(3)
         let mayWait = random.oneIn(2)
-        isAppendOnly = form == .sessions || isRarelyAppendOnly
+        isAppendOnly = form == .sessions || form == .byWindowInParts || isRarelyAppendOnly
         emitsOnClose = form != .join && form != .near && mayWait
         driver = CircuitDriver(workerCount: random.number(1...3), seed: random.next())
         self.random = random
@@ -93,6 +93,14 @@ struct LateRowRun {
             offsetMicros: random.pick([0, 1, -Self.minute]))
         switch form {
         case .byWindow: addView(builder.materialize(builder.aggregate(builder.timeWindow(rows, window), keys: [5, 6], calls)))
+        case .byWindowInParts:
+            let ofParts = calls.filter { !$0.distinct }
+            let parts = builder.partialAggregate(builder.timeWindow(rows, window), keys: [5, 6], ofParts)
+            let wholes = ofParts.enumerated().map { place, call in
+                let isCount = call.function == .count
+                return AggregateCall(isCount ? .sum : call.function, argument: .column(2 + place, call.type), type: isCount ? .numeric : call.type)
+            }
+            addView(builder.materialize(builder.aggregate(parts, keys: [0, 1], wholes)))
         case .byWindowAndKey: addView(builder.materialize(builder.aggregate(builder.timeWindow(rows, window), keys: [2, 6], calls)))
         case .byTime: addView(builder.materialize(builder.aggregate(rows, keys: [1], calls)))
         case .overGroups:
@@ -285,7 +293,7 @@ struct LateRowRun {
     private mutating func restart() throws(SQLError) {
         guard driver.catchingUp.isEmpty else { return }
         let recovered = try sealAndRecover()
-        driver = CircuitDriver(workerCount: driver.workerCount, seed: random.next())
+        driver = CircuitDriver(workerCount: random.oneIn(3) ? driver.workerCount : random.number(1...4), seed: random.next())
         try attach(recovered)
     }
 

@@ -175,7 +175,7 @@ struct LawRun {
         }
     }
 
-    /// Cuts the power and goes on from the last checkpoint, with what came since.
+    /// Cuts the power and goes on from the last checkpoint, mostly with another number of workers, and with what came since.
     private mutating func recover() throws(SQLError) {
         guard var disk else { return }
         disk.files.crash(random: SeededSource(random.next()))
@@ -183,7 +183,7 @@ struct LawRun {
         disk.store = LawDisk.store(disk.files, &random)
         recovered = try disk.store.recover()
         defer { recovered = nil }
-        let workers = recovered?.record.workers ?? driver.workerCount
+        let workers = random.oneIn(3) ? driver.workerCount : random.number(1...4)
         driver = CircuitDriver(workerCount: workers, seed: random.next(), backfillRowsMax: random.pick([1, 4, 20, 65_536]))
         self.disk = disk
         let views = attached

@@ -16,12 +16,13 @@ import Testing
     private let files = MemoryFileSystem()
 
     /// One life of an engine over the files as they are, which ends after a checkpoint.
-    private func withEngine(_ meta: MetaStore, _ connectors: ChangingAssembly, clock: VirtualClock = VirtualClock(), dmlLog: Bool = false, _ body: (EngineWorld) async throws -> Void) async throws {
+    private func withEngine(_ meta: MetaStore, _ connectors: ChangingAssembly, clock: VirtualClock = VirtualClock(), dmlLog: Bool = false, workers: Int = 1, _ body: (EngineWorld) async throws -> Void) async throws {
         let environment = Environment(files: files, clock: clock, random: SeededSource(1))
         let keeper = try StateKeeper(environment: environment, directory: "/data/state")
         let log = dmlLog ? try DMLLog(environment: environment, directory: "/data/dml") : nil
         defer { log?.close() }
-        let engine = Engine(environment: environment, assembly: connectors, meta: meta, keeper: keeper, dmlLog: log)
+        let options = Engine.Options(workerCount: workers)
+        let engine = Engine(environment: environment, options: options, assembly: connectors, meta: meta, keeper: keeper, dmlLog: log)
         do { try await engine.restore() } catch {
             await engine.stop()
             throw error
@@ -103,31 +104,32 @@ import Testing
         }
     }
 
-    /// Transactions that were made while it was away are behind what it holds.
-    @Test func aTableThatHealsHasAllTransactions() async throws {
+    /// Transactions that were made while it was away are behind what it holds. What is kept of it is as its own workers made it, whatever
+    /// number of them the others have by then.
+    @Test(arguments: [[1, 1, 1, 1], [1, 2, 1, 3], [1, 3, 2, 2]]) func aTableThatHealsHasAllTransactions(workers: [Int]) async throws {
         let meta = try MetaStore.inMemory()
         let none = ChangingAssembly([:])
-        try await withEngine(meta, none, dmlLog: true) { world in try await world.run("CREATE TABLE t (a int); INSERT INTO t VALUES (1)") }
-        try await withEngine(meta, none, dmlLog: true) { world in
+        try await withEngine(meta, none, dmlLog: true, workers: workers[0]) { world in try await world.run("CREATE TABLE t (a int); INSERT INTO t VALUES (1)") }
+        try await withEngine(meta, none, dmlLog: true, workers: workers[0]) { world in
             try await world.run("CREATE TABLE u (a int); INSERT INTO t VALUES (2); INSERT INTO u VALUES (7)")
             files.setFault { operation, path in operation == .write && path.contains("/state/") ? 5 : nil }
         }
         files.setFault(nil)
         let flip = try flipBit(of: 1)
-        try await withEngine(meta, none, dmlLog: true) { world in
+        try await withEngine(meta, none, dmlLog: true, workers: workers[1]) { world in
             let failure = await #expect(throws: SQLError.self) { try await world.run("SELECT a FROM t") }
             #expect(failure?.sqlState == .objectNotInPrerequisiteState)
             try await world.run("INSERT INTO u VALUES (8)")
             #expect(await world.engine.checkpoint() != nil)
             try await world.run("INSERT INTO u VALUES (9)")
         }
-        try await withEngine(meta, none, dmlLog: true) { world in
+        try await withEngine(meta, none, dmlLog: true, workers: workers[2]) { world in
             let kept = try await rows(world, "SELECT a FROM u ORDER BY a")
             #expect(kept == [["7"], ["8"], ["9"]])
         }
         try flip()
         for _ in 0..<2 {
-            try await withEngine(meta, none, dmlLog: true) { world in
+            try await withEngine(meta, none, dmlLog: true, workers: workers[3]) { world in
                 let healed = try await rows(world, "SELECT a FROM t ORDER BY a")
                 #expect(healed == [["1"], ["2"]])
                 let kept = try await rows(world, "SELECT a FROM u ORDER BY a")

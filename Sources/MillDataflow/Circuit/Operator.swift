@@ -22,7 +22,13 @@ package protocol Operator: AnyObject {
     func begin()
     /// Everything that must outlive the process, always in the same order; a checkpoint knows a table by its place here.
     var tables: [any DurableTable] { get }
-    /// Called in place of `begin` when all tables have come back from a checkpoint.
+    /// Takes over what is this worker's of a state that another number of workers made
+    /// (`docs/decisions/018-state-moves-between-workers.md`). Its tables then hold what they would, had there always been so many workers
+    /// as now; it gives nothing out for it.
+    /// - Parameter other: an operator of the same node with what one of the workers of then had; it is read, and others read it after.
+    /// - Throws: when the workers of then cannot have had that.
+    func adopt(from other: Self, _ share: StateShare) throws(StateCorruption)
+    /// Called in place of `begin` when all tables have come back from a checkpoint, or have what is theirs of it.
     func finishRestore()
     /// Bytes of state, for SHOW JOBS and the memory budget.
     var stateByteCount: Int { get }
@@ -35,9 +41,19 @@ extension Operator {
     package func closeEpoch(errors: OperatorErrors) {}
     package func begin() {}
     package var tables: [any DurableTable] { [] }
+    /// Whoever has tables has an answer of its own: state is not lost because nobody thought of it.
+    package func adopt(from other: Self, _ share: StateShare) throws(StateCorruption) {
+        throw StateCorruption("it does not know how to share its state out")
+    }
     package func finishRestore() {}
     package var stateByteCount: Int { 0 }
     package func checkInvariants() -> [String] { [] }
+
+    /// `adopt` from an operator of the same node, whatever both are.
+    func adopt(fromTwin other: any Operator, _ share: StateShare) throws(StateCorruption) {
+        guard let other = other as? Self else { preconditionFailure("operators of one node are of one kind") }
+        try adopt(from: other, share)
+    }
 }
 
 /// What the expressions of one job on one worker could not compute: a multiset, so that taking back a row takes back its

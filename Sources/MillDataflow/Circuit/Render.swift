@@ -53,7 +53,13 @@ package struct RenderedJob {
             for (input, source) in planned.inputs.enumerated() { nodes[source.number].connect(to: nodes[number], input: input) }
         }
         var tables: [StoredTable] = []
-        for (number, node) in nodes.enumerated() { tables += try job.prepare(node.operation, number, on: inputs.here) }
+        for (number, node) in nodes.enumerated() {
+            let distributions = job.plan.nodes[number].inputs.map { job.plan[$0].properties.distribution }
+            let share = StateShare(here: inputs.here, workers: inputs.workerCount, inputs: distributions)
+            tables += try job.prepare(node.operation, number, share) { () throws(SQLError) in
+                try Self.operation(NodeIndex(number), job, inputs, LateRows())
+            }
+        }
         self.tables = tables
         if job.isRestored, inputs.here.number == 0, let recovered = job.storage?.recovered {
             if let note = recovered.note(OperatorErrors.noteKind, of: job.id) { try errors.restore(note) }

@@ -1,8 +1,6 @@
 package import MillBase
 package import MillColumnar
-package import MillPlan
 package import MillState
-package import MillStore
 
 /// The root of a view or table: keeps its rows as a multiset, row -> weight, and gives the deltas on to whoever reads them.
 ///
@@ -57,18 +55,10 @@ package final class MaterializeOperator: Operator {
 
     package var tables: [any DurableTable] { [table] }
 
-    /// The rows that a checkpoint has of a table or view, of all workers of then.
-    package static func stored(_ plan: StreamPlan, of job: ObjectID, in recovered: RecoveredState) throws(SQLError) -> [DeltaBatch] {
-        guard case .materialize(let key) = plan[plan.root].operation else { return [] }
-        var batches: [DeltaBatch] = []
-        for worker in 0..<recovered.record.workers {
-            let types = plan[plan.root].schema.map(\.type)
-            let operation = MaterializeOperator(columns: types, key: key)
-            let place = TablePlace(job: job, node: plan.root.number, ordinal: 0, worker: worker)
-            guard try recovered.restore(operation.table, at: place) else { continue }
-            batches += operation.table.snapshot().batches(columns: Array(types.indices), weightOffset: weightOffset)
+    package func adopt(from other: MaterializeOperator, _ share: StateShare) throws(StateCorruption) {
+        try share.forEachBatch(of: other.table, by: share.inputs[0]) { (rows) throws(StateCorruption) in
+            _ = try table.adopt(rows, of: other.table)
         }
-        return batches
     }
 
     package var stateByteCount: Int { table.byteCount }

@@ -50,8 +50,7 @@ extension Engine {
 
     /// Where the checkpoint has the jobs that read a source.
     private func resumedOffsets(of source: ObjectID) -> [SourceSplit: SplitOffset] {
-        guard let record = keeper?.recovered?.record, record.workers == options.workerCount else { return [:] }
-        return record.position.offsets[source] ?? [:]
+        keeper?.recovered?.record.position.offsets[source] ?? [:]
     }
 
     /// Where a job's state is kept; nil without a data directory.

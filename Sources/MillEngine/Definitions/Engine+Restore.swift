@@ -1,6 +1,5 @@
 package import MillBase
 import MillCatalog
-import MillColumnar
 import MillConnectorKit
 import MillDataflow
 import MillIO
@@ -66,15 +65,13 @@ extension Engine {
                 try rejects.restore(keeper.recovered?.record.notes ?? [])
             }
             conductor.resume(after: keeper.lastPublished.epoch, holding: keeper.recovered?.record.position.dmlPosition ?? .zero)
-            // State belongs to a worker; of another number of workers each view begins anew, and the rows of tables are put in again.
-            if let recovered = keeper.recovered, recovered.record.workers == options.workerCount { restoration.resumable = resumable(recovered) }
+            restoration.resumable = keeper.recovered.map { resumable($0) } ?? []
         }
         restoration.gate.enter(.reading)
         try await restoreReplays()
         await restoreRound()
         if let failure = restoration.gate.failure { throw failure }
         let stored = try storedPositions()
-        try await moveTables()
         restoration.gate.enter(.replaying)
         try await replay(after: keeper?.recovered?.record.position.dmlPosition ?? .zero, tables: stored)
         if let failure = restoration.gate.failure { throw failure }
@@ -82,23 +79,13 @@ extension Engine {
 
     /// The last transaction that the stored rows of each table have, where that is not the checkpoint's: such a table did not run when the
     /// checkpoint was made. One that does not run now is left as it is until the next start: what happens meanwhile it would miss.
-    /// - Throws: 55000 when such a table would have to move to another number of workers.
     private func storedPositions() throws(SQLError) -> [ObjectID: DMLPosition] {
         let recovered = keeper?.recovered
         var stored = try HeldTables.positions(in: recovered?.record.notes ?? [])
         for table in catalog.objects where table.kind == .table {
-            guard let reason = restoration.reasons[table.id] else { continue }
+            guard restoration.reasons[table.id] != nil else { continue }
             var position = DMLPosition.zero
-            if let recovered, recovered.jobs.contains(table.id) {
-                let workers = recovered.record.workers
-                if workers != options.workerCount {
-                    throw SQLError(
-                        .objectNotInPrerequisiteState,
-                        "table \"\(table.name)\" cannot be moved from \(workers) workers to \(options.workerCount): \(reason.message)",
-                        hint: "Start with --workers \(workers).")
-                }
-                position = stored[table.id] ?? recovered.record.position.dmlPosition
-            }
+            if let recovered, recovered.jobs.contains(table.id) { position = stored[table.id] ?? recovered.record.position.dmlPosition }
             restoration.jobs.remove(table.id)
             restoration.held[table.id] = position
             stored[table.id] = position
@@ -138,19 +125,6 @@ extension Engine {
             storage: storage(of: object.id, recovered: keeper?.recovered))
         job.placement = try placement(of: object.id)
         return job
-    }
-
-    /// Gives tables the rows that they had under another number of workers, in one epoch.
-    private func moveTables() async throws(SQLError) {
-        guard let recovered = keeper?.recovered, recovered.record.workers != options.workerCount else { return }
-        let tables = catalog.objects.filter { $0.kind == .table && recovered.jobs.contains($0.id) }.map(\.id)
-        let plans = plans.filter { tables.contains($0.key) }
-        let rows = try await offActor { () throws(SQLError) in
-            var rows: [(table: ObjectID, batches: [DeltaBatch])] = []
-            for (id, plan) in plans { rows.append((id, try MaterializeOperator.stored(plan, of: id, in: recovered))) }
-            return rows
-        }
-        if !rows.isEmpty { conductor.inject(rows, upTo: recovered.record.position.dmlPosition) }
     }
 
     private func restore(_ stored: StoredObject) {

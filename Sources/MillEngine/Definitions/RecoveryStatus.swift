@@ -21,6 +21,8 @@ package struct RecoveryStatus: Sendable, Hashable {
     package var state: RecoveryProgress
     /// Views that cannot be read yet.
     package var waitingViews: Int
+    /// Views and tables whose state another number of workers made.
+    package var movedJobs: Int
     package var failure: SQLError?
 
     /// Everything that was there before can be read.
@@ -40,9 +42,11 @@ extension Engine {
     package var recoveryStatus: RecoveryStatus {
         let gate = restoration.gate
         let waiting = restoration.recovering.count
+        let recovered = keeper?.recovered
+        let moved = recovered?.jobs.count(where: { plans[$0] != nil && recovered?.workers(of: $0) != options.workerCount }) ?? 0
         let phase = gate.phase ?? (gate.failure != nil ? .failed : waiting > 0 ? .following : .done)
         return RecoveryStatus(
-            phase: phase, state: keeper?.recovered?.progress ?? RecoveryProgress(), waitingViews: waiting, failure: gate.failure)
+            phase: phase, state: recovered?.progress ?? RecoveryProgress(), waitingViews: waiting, movedJobs: moved, failure: gate.failure)
     }
 
     /// Waits until the state of an earlier process is there.

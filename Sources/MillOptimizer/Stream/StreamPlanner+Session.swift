@@ -64,7 +64,7 @@ extension StreamPlanner {
         let unique = window.partition + bounds.prefix(1)
         let properties = StreamProperties(
             uniqueKey: unique.compactMap { columns.firstIndex(of: $0) }, appendOnly: false,
-            distribution: builder[input].properties.distribution.remapped { columns.firstIndex(of: $0) })
+            distribution: builder[input].properties.distribution.among(columns))
         let fields = zip(names, types).map { Field($0, $1) }
         let aggregate = builder.add(
             .sessionAggregate(window, keys: columns, calls: calls.map(\.withoutSpans)), [input], fields, properties)

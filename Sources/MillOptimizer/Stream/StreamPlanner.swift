@@ -215,7 +215,7 @@ package struct StreamPlanner {
         let inputNode = builder[input]
         let properties = StreamProperties(
             uniqueKey: Array(columns.indices), appendOnly: calls.isEmpty && inputNode.properties.appendOnly,
-            distribution: inputNode.properties.distribution.remapped { columns.firstIndex(of: $0) })
+            distribution: inputNode.properties.distribution.among(columns))
         return builder.add(.aggregate(keys: columns, calls: calls), [input], schema, properties)
     }
 

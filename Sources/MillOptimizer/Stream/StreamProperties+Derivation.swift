@@ -2,35 +2,6 @@ import MillColumnar
 import MillExpr
 import MillPlan
 
-extension Distribution {
-    /// Whether rows that are equal in `keys` are on one worker.
-    func fits(_ keys: [Int]) -> Bool {
-        switch self {
-        case .any: false
-        case .single: true
-        case .hash: places(in: keys) != nil
-        }
-    }
-
-    /// Where the columns that are hashed stand among `keys`; nil unless they are all there.
-    func places(in keys: [Int]) -> [Int]? {
-        guard case .hash(let columns) = self, !columns.isEmpty else { return nil }
-        var places: [Int] = []
-        for column in columns {
-            guard let place = keys.firstIndex(of: column) else { return nil }
-            places.append(place)
-        }
-        return places
-    }
-
-    /// The same distribution in other column numbers; `any` when one of its columns is gone.
-    func remapped(_ map: (Int) -> Int?) -> Distribution {
-        guard case .hash(let columns) = self else { return self }
-        let mapped = columns.compactMap(map)
-        return mapped.count == columns.count ? .hash(mapped) : .any
-    }
-}
-
 extension StreamProperties {
     /// The same properties in other column numbers, without what depended on columns that are gone.
     func remapped(_ map: (Int) -> Int?) -> StreamProperties {

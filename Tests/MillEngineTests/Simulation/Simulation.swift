@@ -26,6 +26,8 @@ actor Simulation {
     private enum Ending: CaseIterable { case stop, kill, powerCut }
 
     private var random: SeededGenerator
+    /// Apart from the rest, so that a seed does the same whatever number of workers there is.
+    private var workerCounts: SeededGenerator
     private let planted: PlantedBug?
     private let files = MemoryFileSystem()
     private let faults: Faults
@@ -62,6 +64,7 @@ actor Simulation {
 
     init(seed: UInt64, planted: PlantedBug? = nil) throws {
         random = SeededGenerator(seed: seed &* 0x2545_F491_4F6C_DD1D)
+        workerCounts = SeededGenerator(seed: seed &* 0x9E37_79B9_7F4A_7C15)
         self.planted = planted
         meta = try MetaStore.inMemory()
         try files.createDirectory("/data")
@@ -105,7 +108,8 @@ actor Simulation {
     // MARK: Lives
 
     private func open() async throws {
-        trace.append("open")
+        let workers = workerCounts.number(1...3)
+        trace.append("open with \(workers) workers")
         let disk: any FileSystem = planted.map { PlantedFileSystem(files, $0) } ?? files
         let environment = Environment(files: disk, clock: clock, random: SeededSource(random.next()))
         let connector = ScriptedConnector()
@@ -116,7 +120,7 @@ actor Simulation {
         let budget = random.pick([2, 5, 8192])
         let conducting = Conductor.Options(recordsMin: budget, recordsMax: budget)
         let engine = Engine(
-            environment: environment, options: Engine.Options(workerCount: 2, conductor: conducting),
+            environment: environment, options: Engine.Options(workerCount: workers, conductor: conducting),
             assembly: ScriptedAssembly(connectors: ["s": connector]), meta: meta, keeper: keeper, dmlLog: dmlLog)
         life = Life(world: EngineWorld(engine, files: files), keeper: keeper, dmlLog: dmlLog, connector: connector)
         try await perform { (world) async throws(SQLError) in try await world.engine.restore() }

@@ -33,6 +33,9 @@ protocol Accumulator: AnyObject {
     var tables: [any DurableTable] { get }
     /// Groups and tables have come back from a checkpoint; `strings` holds the long strings of the groups.
     func finishRestore(_ strings: StringHeap)
+    /// Groups have come from where `other` serves them, as copies: takes over what that keeps of them outside the payload, and puts right
+    /// what the payload says of it.
+    func adopt(_ groups: [GroupMove], from other: Self)
 }
 
 extension Accumulator {
@@ -45,6 +48,13 @@ extension Accumulator {
     var stringOffset: Int? { nil }
     var tables: [any DurableTable] { [] }
     func finishRestore(_ strings: StringHeap) {}
+    func adopt(_ groups: [GroupMove], from other: Self) {}
+
+    /// The same from an accumulator of the same call, whatever both are.
+    func adopt(_ groups: [GroupMove], fromTwin other: any Accumulator) {
+        guard let other = other as? Self else { preconditionFailure("accumulators of one call are of one kind") }
+        adopt(groups, from: other)
+    }
 }
 
 /// An accumulator whose groups can become one: of sessions that a late row joins. Input that takes rows back has no use for it, for a
@@ -64,6 +74,27 @@ struct GroupState {
         let target = state.assumingMemoryBound(to: Int64.self)
         let source = other.state.assumingMemoryBound(to: Int64.self)
         for word in 0..<count { target[word] &+= source[word] }
+    }
+}
+
+/// A group on its way from one operator to another of the same node.
+struct GroupMove {
+    let from: GroupState
+    /// Its payload is a copy of the other's, or will be part of another group's.
+    let to: GroupState
+
+    /// The same groups for the accumulator at another place.
+    func at(_ offset: Int) -> GroupMove {
+        GroupMove(
+            from: GroupState(number: from.number, state: from.state + offset), to: GroupState(number: to.number, state: to.state + offset))
+    }
+
+    static func of(_ theirs: [RowNumber], in other: StateTable, to ours: [RowNumber], in table: StateTable) -> [GroupMove] {
+        zip(theirs, ours).map { their, our in
+            GroupMove(
+                from: GroupState(number: their, state: other.preparedPayload(their)),
+                to: GroupState(number: our, state: table.preparedPayload(our)))
+        }
     }
 }
 

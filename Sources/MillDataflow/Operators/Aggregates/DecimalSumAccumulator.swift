@@ -172,6 +172,13 @@ final class DecimalSumAccumulator: MergeableAccumulator {
         if state.load(fromByteOffset: Self.mixedOffset, as: Int16.self) != 0 { removeCounts(of: group) }
     }
 
+    func adopt(_ groups: [GroupMove], from other: DecimalSumAccumulator) {
+        for group in groups where group.to.state.load(fromByteOffset: Self.mixedOffset, as: Int16.self) != 0 {
+            guard let counts = other.counts(of: group.from.number) else { continue }
+            writableCounts(of: group.to.number).update(from: counts, count: Self.scalesMax)
+        }
+    }
+
     // MARK: Output
 
     func output(_ payloads: [UnsafeMutableRawPointer], offset: Int, errors: inout [(Int, SQLError)]) -> Column {

@@ -92,6 +92,23 @@ final class DistinctFilter {
         for row in listed where table.storedHash(row) != 0 && self.group(of: row) == group { table.remove(row) }
     }
 
+    /// Takes over the values of groups that have come from where `other` serves them.
+    func adopt(_ groups: MovedRows, from other: DistinctFilter) {
+        other.table.forEachBatch { all in
+            let theirs = all.filter { groups[other.group(of: $0)] != nil }
+            guard !theirs.isEmpty else { return }
+            let groupColumn = Column(.int64, uninitialized: theirs.count)
+            let numbers = groupColumn.values(Int64.self)
+            for (index, row) in theirs.enumerated() { numbers[index] = groups[other.group(of: row)].map { Int64($0) } ?? 0 }
+            let columns = [groupColumn, other.table.gather(1, rows: theirs, count: theirs.count)]
+            RowHash.hash(columns, count: theirs.count, into: hashes)
+            table.findOrInsert(columns, hashes: hashes, count: theirs.count, rows: rows, inserted: &inserted)
+            for (index, row) in theirs.enumerated() {
+                table.writablePayload(rows[index]).copyMemory(from: other.table.payload(row), byteCount: 8 * callCount)
+            }
+        }
+    }
+
     /// Lists the values of all groups anew.
     func list() {
         guard rowsOfGroups != nil else { return }

@@ -88,6 +88,10 @@ final class AppendOnlyExtremumAccumulator: MergeableAccumulator {
         if state.load(as: Int64.self) != 0 { slot.discard(state + 8) }
     }
 
+    func adopt(_ groups: [GroupMove], from other: AppendOnlyExtremumAccumulator) {
+        for group in groups where group.to.state.load(as: Int64.self) != 0 { slot.adopt(at: group.to.state + 8) }
+    }
+
     /// How two stored values compare: by value, and by representation among equal ones.
     private func order(_ a: UnsafeRawPointer, _ b: UnsafeRawPointer) -> Int {
         func compare<T: Comparable>(_: T.Type) -> Int {
@@ -137,6 +141,12 @@ final class ValueSlot {
         case .string: target.storeBytes(of: heap.view(copying: column.values(StringView.self)[row]), as: StringView.self)
         default: target.copyMemory(from: column.data + row * type.physical.stride, byteCount: type.physical.stride)
         }
+    }
+
+    /// The value at `target` was stored by another slot.
+    func adopt(at target: UnsafeMutableRawPointer) {
+        guard type.physical == .string else { return }
+        target.storeBytes(of: heap.view(copying: target.load(as: StringView.self)), as: StringView.self)
     }
 
     /// The value at `target` is not needed any more.

@@ -69,6 +69,16 @@ final class FloatSumAccumulator: MergeableAccumulator {
         if place > 0 { sums.remove(RowNumber(truncatingIfNeeded: place - 1)) }
     }
 
+    func adopt(_ groups: [GroupMove], from other: FloatSumAccumulator) {
+        for group in groups {
+            let state = group.to.state.assumingMemoryBound(to: Int64.self)
+            guard state[0] != 0 else { continue }
+            let sum = other.sum(state[0]).pointee
+            takePlace(state)
+            writableSum(state[0]).pointee = sum
+        }
+    }
+
     func output(_ payloads: [UnsafeMutableRawPointer], offset: Int, errors: inout [(Int, SQLError)]) -> Column {
         let column = Column(type, uninitialized: payloads.count)
         for (index, payload) in payloads.enumerated() {

@@ -1,6 +1,7 @@
 package import MillBase
 package import MillColumnar
 package import MillExpr
+import MillPlan
 package import MillState
 
 /// GROUP BY, SELECT DISTINCT and aggregates without groups.
@@ -224,6 +225,49 @@ package final class HashAggregateOperator: Operator {
         }
         if touched.count > 0 { broken.append("\(touched.count) groups are still marked as touched") }
         return broken + calls.checkInvariants()
+    }
+
+    // MARK: State of another number of workers
+
+    package func adopt(from other: HashAggregateOperator, _ share: StateShare) throws(StateCorruption) {
+        guard share.inputs[0].fits(keys) else { return try adoptParts(from: other, share) }
+        var moved = MovedRows(from: other.table)
+        try share.forEachBatch(of: other.table, by: share.inputs[0].among(keys)) { (theirs) throws(StateCorruption) in
+            let ours = try table.adopt(theirs, of: other.table)
+            calls.adopt(GroupMove.of(theirs, in: other.table, to: ours, in: table), from: other.calls)
+            moved.note(theirs, as: ours)
+        }
+        calls.adoptDistincts(moved, from: other.calls)
+    }
+
+    /// Of groups of which each worker keeps a part, over input that is never taken back. What was given out of a part stays true for ever
+    /// with who puts the parts together, so all begin anew. What is given out at a group's close only is added to one worker's part.
+    private func adoptParts(from other: HashAggregateOperator, _ share: StateShare) throws(StateCorruption) {
+        guard closing?.emitsOnClose == true else { return }
+        guard let mergers = calls.mergers else { throw StateCorruption("parts of groups that cannot be put together") }
+        let copy = UnsafeMutableRawPointer.allocate(byteCount: payloadBytes, alignment: 8)
+        defer { copy.deallocate() }
+        try share.forEachBatch(of: other.table, by: .hash(Array(keys.indices))) { (theirs) throws(StateCorruption) in
+            let columns = other.table.gather(rows: theirs, count: theirs.count)
+            RowHash.hash(columns, count: theirs.count, into: hashes)
+            table.findOrInsert(columns, hashes: hashes, count: theirs.count, rows: rows, inserted: &inserted)
+            for (index, their) in theirs.enumerated() {
+                // No group has this number.
+                let part = GroupMove(
+                    from: GroupState(number: their, state: other.table.preparedPayload(their)),
+                    to: GroupState(number: StateTable.notFound, state: copy))
+                copy.copyMemory(from: part.from.state, byteCount: payloadBytes)
+                calls.adopt([part], from: other.calls)
+                payloads[index] = table.writablePayload(rows[index])
+                for (accumulator, offset) in mergers {
+                    accumulator.merge(part.at(offset).to, into: GroupState(number: rows[index], state: payloads[index] + offset))
+                }
+                calls.release(part.to.number, copy)
+                (payloads[index] + Self.weightOffset).assumingMemoryBound(to: Int64.self).pointee
+                    &+= copy.load(fromByteOffset: Self.weightOffset, as: Int64.self)
+            }
+            calls.refresh(GroupRows(payloads: payloads, numbers: rows, count: theirs.count, offset: 0))
+        }
     }
 
     package var tables: [any DurableTable] { [table] + calls.tables }

@@ -94,6 +94,24 @@ final class OrderedExtremumAccumulator: Accumulator {
         _ = values.removeAll(prefix: prefix)
     }
 
+    func adopt(_ groups: [GroupMove], from other: OrderedExtremumAccumulator) {
+        var copy = KeyBuffer()
+        for group in groups {
+            setKey(group: group.from.number)
+            let prefix = key.bytes
+            other.values.scan(prefix: prefix) { key, payload in
+                copy.removeAll()
+                withUnsafeBytes(of: group.to.number.bigEndian) { copy.append($0) }
+                copy.append(UnsafeRawBufferPointer(rebasing: key[prefix.count...]))
+                let entry = values.findOrInsert(copy.bytes).payload
+                entry.copyMemory(from: payload, byteCount: values.payloadBytes)
+                slot.adopt(at: entry + 8)
+                return true
+            }
+            if group.to.state.load(as: Int64.self) != 0 { slot.adopt(at: group.to.state + Self.valueOffset) }
+        }
+    }
+
     var wantsCompaction: Bool { slot.wantsCompaction }
 
     func compact(_ states: [UnsafeMutableRawPointer]) {

@@ -207,6 +207,16 @@ final class RunningCalls {
         for distinct in distincts { distinct.values.list() }
     }
 
+    /// Takes over what the same calls elsewhere keep of groups outside their payloads, but for distinct values.
+    func adopt(_ groups: [GroupMove], from other: RunningCalls) {
+        for (call, twin) in zip(calls, other.calls) { call.accumulator.adopt(groups.map { $0.at(call.offset) }, fromTwin: twin.accumulator) }
+    }
+
+    /// Takes over the distinct values of groups that have come from elsewhere.
+    func adoptDistincts(_ groups: MovedRows, from other: RunningCalls) {
+        for (distinct, twin) in zip(distincts, other.distincts) { distinct.values.adopt(groups, from: twin.values) }
+    }
+
     func checkInvariants() -> [String] { distincts.flatMap { $0.values.checkInvariants() } }
 
     /// Bytes of state outside the groups' payloads.

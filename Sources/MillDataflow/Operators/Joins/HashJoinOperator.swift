@@ -246,6 +246,10 @@ package final class HashJoinOperator: Operator {
         for (side, step) in closing.steps(watermarks).enumerated() { sides[side].openEpoch(step) }
     }
 
+    package func adopt(from other: HashJoinOperator, _ share: StateShare) throws(StateCorruption) {
+        for side in 0...1 { try sides[side].adopt(from: other.sides[side], share, by: share.inputs[side]) }
+    }
+
     package func finishRestore() { for side in sides { side.finishRestore() } }
 
     package func checkInvariants() -> [String] { sides.flatMap { $0.checkInvariants() } }

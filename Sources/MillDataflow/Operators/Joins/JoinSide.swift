@@ -1,5 +1,6 @@
 import MillBase
 import MillColumnar
+import MillPlan
 import MillState
 
 /// One input of a join, kept: its rows as a multiset, found by join key.
@@ -231,6 +232,16 @@ final class JoinSide {
     }
 
     func finishRestore() { closing?.rebuild(closesRows ? rows : keys) }
+
+    /// Takes over the rows of another worker's side that are this one's, with the matches that they had: what they matched may be gone.
+    func adopt(from other: JoinSide, _ share: StateShare, by distribution: Distribution) throws(StateCorruption) {
+        let slice = StateTableSlice(columns: Array(other.rows.layout.columns.indices))
+        try share.forEachBatch(of: other.rows, by: distribution) { (theirs) throws(StateCorruption) in
+            for batch in slice.batches(of: other.rows, rows: theirs, weightOffset: Self.weightOffset) { add(batch) }
+            guard inserted.count == theirs.count else { throw .onSeveralWorkers }
+            for (index, row) in theirs.enumerated() { addMatches(other.matches(row), to: numbers[index]) }
+        }
+    }
 
     private func unlink(_ number: RowNumber) {
         let row = rows.payload(number)

@@ -362,6 +362,16 @@ package final class FirstRowsOperator: Operator {
         return places == rows.count ? broken : broken + ["\(places) places for \(rows.count) rows"]
     }
 
+    /// The rows come in once more: they get the places and numbers that they had.
+    package func adopt(from other: FirstRowsOperator, _ share: StateShare) throws(StateCorruption) {
+        try share.forEachBatch(of: other.rows, by: share.inputs[0]) { (rows) throws(StateCorruption) in
+            add(DeltaBatch(columns: other.rows.gather(rows: rows, count: rows.count), count: rows.count))
+        }
+        let errors = OperatorErrors()
+        closeEpoch(errors: errors)
+        while next(errors: errors) != nil {}
+    }
+
     /// Rows held.
     package var rowCount: Int { rows.count }
 

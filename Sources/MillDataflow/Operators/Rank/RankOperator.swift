@@ -180,6 +180,20 @@ package final class RankOperator: Operator {
         return places == rows.count ? broken : broken + ["\(places) places for \(rows.count) rows"]
     }
 
+    package func adopt(from other: RankOperator, _ share: StateShare) throws(StateCorruption) {
+        try share.forEachBatch(of: other.rows, by: share.inputs[0]) { (theirs) throws(StateCorruption) in
+            let ours = try rows.adopt(theirs, of: other.rows)
+            let lanes = keys.lanes(rows.gather(rows: ours, count: ours.count))
+            var key = KeyBuffer()
+            for (index, row) in ours.enumerated() {
+                let ends = lanes.encode(index, into: &key)
+                let (payload, isNew) = ordered.findOrInsert(key.bytes)
+                guard isNew else { throw .onSeveralWorkers }
+                payload.storeBytes(of: RankPlace(row: row, orderEnd: UInt32(truncatingIfNeeded: ends.order)), as: RankPlace.self)
+            }
+        }
+    }
+
     /// Distinct rows held.
     package var rowCount: Int { rows.count }
 

@@ -270,6 +270,12 @@ package final class SessionAggregateOperator: Operator {
         store.checkInvariants() + (touched.count > 0 ? ["\(touched.count) sessions are still marked as touched"] : [])
     }
 
+    package func adopt(from other: SessionAggregateOperator, _ share: StateShare) throws(StateCorruption) {
+        try store.adopt(from: other.store, share, by: share.inputs[0].among(window.partition)) { theirs, ours in
+            calls.adopt(GroupMove.of(theirs, in: other.store.sessions, to: ours, in: store.sessions), from: other.calls)
+        }
+    }
+
     package var tables: [any DurableTable] { store.tables + calls.tables }
 
     package func finishRestore() {

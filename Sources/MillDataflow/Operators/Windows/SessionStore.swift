@@ -1,5 +1,6 @@
 import MillBase
 import MillColumnar
+import MillPlan
 import MillState
 
 /// The sessions of one operator, found by partition and time: what `SessionAggregateOperator` keeps.
@@ -162,6 +163,33 @@ final class SessionStore {
         let session = session(number)
         let isThere = earlier.remove(setKey(session.partition, session.first.pointee))
         precondition(isThere, "an earlier session is found by its partition and first time")
+    }
+
+    /// Takes over the partitions of another worker that are this one's, with their sessions.
+    /// - Parameters:
+    ///   - distribution: of the partitions, in their columns.
+    ///   - body: called with sessions as they are numbered there and here; the operator's own part is a copy.
+    func adopt(
+        from other: SessionStore, _ share: StateShare, by distribution: Distribution, _ body: ([RowNumber], [RowNumber]) -> Void
+    ) throws(StateCorruption) {
+        var moved = MovedRows(from: other.partitions)
+        try share.forEachBatch(of: other.partitions, by: distribution) { (theirs) throws(StateCorruption) in
+            let ours = try partitions.adopt(theirs, of: other.partitions)
+            for partition in ours { partitions.writablePayload(partition).storeBytes(of: 0, as: UInt32.self) }
+            moved.note(theirs, as: ours)
+        }
+        try other.sessions.forEachBatch { (all) throws(StateCorruption) in
+            let theirs = all.filter { moved[other.session($0).partition] != nil }
+            guard !theirs.isEmpty else { return }
+            let ours = try sessions.adopt(theirs, of: other.sessions)
+            for (their, our) in zip(theirs, ours) {
+                let former = other.session(their).partition
+                guard let partition = moved[former] else { continue }
+                session(our).partition = partition
+                if other.latest(of: former) == their + 1 { setLatest(our, of: partition) } else { insert(our) }
+            }
+            body(theirs, ours)
+        }
     }
 
     // MARK: Checking

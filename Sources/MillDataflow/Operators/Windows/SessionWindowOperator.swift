@@ -300,6 +300,17 @@ package final class SessionWindowOperator: Operator {
         return broken
     }
 
+    /// The rows come in once more: they get the bounds that they had.
+    package func adopt(from other: SessionWindowOperator, _ share: StateShare) throws(StateCorruption) {
+        let slice = StateTableSlice(columns: Array(other.rows.layout.columns.indices))
+        try share.forEachBatch(of: other.rows, by: share.inputs[0]) { (theirs) throws(StateCorruption) in
+            for batch in slice.batches(of: other.rows, rows: theirs, weightOffset: Self.weightOffset) { keep(batch) }
+        }
+        let errors = OperatorErrors()
+        closeEpoch(errors: errors)
+        while next(errors: errors) != nil {}
+    }
+
     package var tables: [any DurableTable] { [rows, partitions, ordered] }
 
     package var stateByteCount: Int { rows.byteCount + partitions.byteCount + ordered.byteCount }
