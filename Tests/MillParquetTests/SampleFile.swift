@@ -21,16 +21,24 @@ struct SampleFile {
         .numeric(precision: 38, scale: 10), .varchar, .bytea, .date, .time, .timestamp, .timestamptz, .interval, .jsonb,
     ]
 
-    init(using random: inout SeededGenerator, rows: Int) {
+    /// - Parameters:
+    ///   - ordinary: leave out times that other programs cannot hold.
+    ///   - old: sometimes write what old readers want.
+    init(using random: inout SeededGenerator, rows: Int, ordinary: Bool = false, old: Bool = false) {
+        var options = ParquetWriterOptions()
+        if old {
+            options.writesTimestampsAsInt96 = ordinary && random.oneIn(5)
+            options.writesDecimalsAsBytes = random.oneIn(5)
+            options.usesOldEncodingsOnly = random.oneIn(5)
+        }
         columns = (0..<random.number(1...8)).map { index in
             var column = ParquetColumn("column \(index)", random.pick(Self.types), isRequired: random.oneIn(4), fieldID: Int32(index + 1))
-            let storage = ColumnStorage(column.type, ParquetWriterOptions())
+            let storage = ColumnStorage(column.type, options)
             column.encoding = random.pick([.automatic, .automatic, .plain])
             if storage.form == .bytes { column.encoding = random.pick([.automatic, .plain, .delta, .deltaBytes]) }
             if storage.form == .int32 || storage.form == .int64 { column.encoding = random.pick([.automatic, .plain, .delta]) }
             return column
         }
-        options = ParquetWriterOptions()
         options.compression = random.pick([.none, .snappy, .gzip(level: 1), .zstd(level: 1), .lz4])
         options.usesDataPagesV2 = random.oneIn(2)
         options.writesChecksums = random.oneIn(2)
@@ -39,8 +47,9 @@ struct SampleFile {
         options.dictionaryBytesMax = random.pick([100, 1 << 20])
         options.boundBytesMax = random.pick([4, 64])
         options.unconstrainedNumeric = (38, 10)
+        self.options = options
         var (batches, left) = ([[Column]](), rows)
-        let shapes = columns.map { column in Shape(column, &random) }
+        let shapes = columns.map { column in Shape(column, ordinary, &random) }
         while left > 0 {
             let count = min(left, random.pick([1, 63, 64, 65, 500, 4096]))
             batches.append(shapes.map { $0.column(count, &random) })
@@ -56,15 +65,19 @@ struct SampleFile {
         let nullOneIn: Int
         let isRandom: Bool
 
-        init(_ column: ParquetColumn, _ random: inout SeededGenerator) {
+        init(_ column: ParquetColumn, _ ordinary: Bool, _ random: inout SeededGenerator) {
             type = column.type
-            let all = Self.all(column.type)
+            let all = Self.all(column.type, ordinary)
             values = (0..<random.pick([1, 3, 20])).map { _ in random.pick(all) }
             nullOneIn = column.isRequired ? 0 : random.pick([0, 1, 2, 50])
-            isRandom = random.oneIn(2)
+            isRandom = random.oneIn(2) && !(ordinary && type == .timestamp)
         }
 
-        private static func all(_ type: SQLType) -> [Scalar] {
+        private static func all(_ type: SQLType, _ ordinary: Bool) -> [Scalar] {
+            if ordinary, type == .date { return [-700_000, -1, 0, 19_000, 2_900_000].map { .int($0) } }
+            if ordinary, type == .timestamp || type == .timestamptz {
+                return [-62_135_596_800_000_000, -1, 0, 7, 1_700_000_000_123_456, 253_402_300_799_999_999].map { .int($0) }
+            }
             guard case .numeric(let precision, let scale) = type else { return RandomValues.all(type) }
             let largest = Decimal.powerOfTen(Int32(precision ?? 38)) - 1
             return [0, 1, -1, 255, -256, largest, -largest].map { .decimal(Decimal(unscaled: $0, scale: Int32(scale ?? 10))) }
