@@ -1,3 +1,9 @@
+#if canImport(Glibc)
+import Glibc
+#else
+import Darwin
+#endif
+
 /// Bytes that grow at their end: pages, headers and footers are put together here.
 ///
 /// Loops ask for `room` once and write through the pointer: a variable of a class in a loop is checked with every access.
@@ -11,10 +17,10 @@ final class OutputBytes {
 
     init(capacity: Int = 4096) {
         self.capacity = max(capacity, 64)
-        base = .allocate(byteCount: self.capacity + Self.slackBytes, alignment: 16)
+        base = Self.reallocate(nil, self.capacity)
     }
 
-    deinit { base.deallocate() }
+    deinit { free(base) }
 
     var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base, count: count) }
 
@@ -26,10 +32,13 @@ final class OutputBytes {
 
     private func grow(to needed: Int) {
         capacity = max(needed, capacity * 2)
-        let grown = UnsafeMutableRawPointer.allocate(byteCount: capacity + Self.slackBytes, alignment: 16)
-        grown.copyMemory(from: base, byteCount: count)
-        base.deallocate()
-        base = grown
+        base = Self.reallocate(base, capacity)
+    }
+
+    /// The C library moves large pieces without copying them.
+    private static func reallocate(_ memory: UnsafeMutableRawPointer?, _ capacity: Int) -> UnsafeMutableRawPointer {
+        guard let grown = realloc(memory, capacity + slackBytes) else { fatalError("out of memory for \(capacity) bytes") }  // as Swift's own allocation does
+        return grown
     }
 
     /// Counts bytes written to `room`.

@@ -131,14 +131,23 @@ final class PlainFixedBytesDecoder: ValueDecoder {
     func skip(_ count: Int) throws(Malformed) { _ = try input.take(count * length) }
 }
 
-/// Integers by their differences.
-final class DeltaNumberDecoder<T: FixedWidthInteger & SignedInteger>: ValueDecoder {
+/// Integers by their differences. Not generic over them: a generic class behind a protocol would stay so, and slow.
+final class DeltaNumberDecoder: ValueDecoder {
     private var deltas: DeltaDecoder
+    private let isNarrow: Bool
 
-    init(_ bytes: UnsafeRawBufferPointer) throws(Malformed) { deltas = try DeltaDecoder(bytes) }
+    /// - Parameter isNarrow: 32 bits each, not 64.
+    init(_ bytes: UnsafeRawBufferPointer, isNarrow: Bool) throws(Malformed) {
+        deltas = try DeltaDecoder(bytes)
+        self.isNarrow = isNarrow
+    }
 
     func decode(_ count: Int, into target: UnsafeMutableRawPointer) throws(Malformed) {
-        try deltas.decode(count, into: target.assumingMemoryBound(to: T.self))
+        if isNarrow {
+            try deltas.decode(count, into: target.assumingMemoryBound(to: Int32.self))
+        } else {
+            try deltas.decode(count, into: target.assumingMemoryBound(to: Int64.self))
+        }
     }
 
     func skip(_ count: Int) throws(Malformed) { try deltas.skip(count) }

@@ -99,8 +99,8 @@ struct PageReader {
             guard let dictionary else { throw .badPage("its values are numbers of a dictionary that is not there") }
             return try DictionaryDecoder(bytes, dictionary)
         case (.rle, .boolean): return try RunBooleanDecoder(bytes)
-        case (.deltaBinaryPacked, .int32): return try DeltaNumberDecoder<Int32>(bytes)
-        case (.deltaBinaryPacked, .int64): return try DeltaNumberDecoder<Int64>(bytes)
+        case (.deltaBinaryPacked, .int32): return try DeltaNumberDecoder(bytes, isNarrow: true)
+        case (.deltaBinaryPacked, .int64): return try DeltaNumberDecoder(bytes, isNarrow: false)
         case (.deltaLengthByteArray, .byteArray): return try DeltaLengthDecoder(bytes)
         case (.deltaByteArray, .byteArray), (.deltaByteArray, .fixedBytes): return try DeltaBytesDecoder(bytes, heap)
         case (.byteStreamSplit, .fixedBytes): return try SplitStreamDecoder(bytes, stride: leaf.length, heap: heap)

@@ -29,6 +29,7 @@ final class ColumnChunkWriter {
     /// The pages that are done.
     private var chunk = FinishedChunk()
     private let body = OutputBytes(capacity: 64 << 10)
+    /// The page's bytes for the file; before that, room for what is needed to make them.
     private let compressed = OutputBytes(capacity: 64 << 10)
 
     /// After so many values, three of four of them distinct, a dictionary is given up at once.
@@ -82,8 +83,12 @@ final class ColumnChunkWriter {
         if !column.isRequired { appendValidity(source, count) }
         rowCount += count
         nullCount += count - dense.count
-        bounds.add(dense.values, dense.count)
-        if let dictionary { append(to: dictionary) } else { values.append(dense.values, dense.count, byteCount: dense.byteCount) }
+        if let dictionary {
+            append(to: dictionary)
+        } else {
+            bounds.add(dense.values, dense.count)
+            values.append(dense.values, dense.count, byteCount: dense.byteCount)
+        }
         if rowCount >= options.pageRowsMax || values.byteCount >= options.pageBytesMax { endPage() }
     }
 
@@ -120,10 +125,17 @@ final class ColumnChunkWriter {
 
     /// The page at hand goes on without a dictionary; pages that have used it keep it.
     private func giveUp(_ dictionary: DictionaryBuilder) {
+        addBounds(dictionary)
         values.append(UnsafePointer(numbers.base.assumingMemoryBound(to: UInt32.self)), numbers.count / 4, of: dictionary)
         numbers.truncate(to: 0)
         if dictionaryIsProven { chunk.dictionary = dictionary } else { startsWithDictionary = false }
         self.dictionary = nil
+    }
+
+    /// Values of a dictionary are compared once a page, however often they come.
+    private func addBounds(_ dictionary: DictionaryBuilder) {
+        let count = dictionary.distinct(UnsafePointer(numbers.base.assumingMemoryBound(to: UInt32.self)), numbers.count / 4, into: compressed)
+        bounds.add(compressed.base, count)
     }
 
     private func endPage() {
@@ -143,6 +155,7 @@ final class ColumnChunkWriter {
             values.encode(fallback, to: body)
             return fallback
         }
+        addBounds(dictionary)
         let start = body.count
         appendNumbers(dictionary)
         if dictionaryIsProven { return .rleDictionary }

@@ -2,14 +2,15 @@ import MillColumnar
 
 /// The distinct values of a column chunk in the order in which they came, and which number each has.
 ///
-/// A table of slots by hash, probed one after the other, with the numbers of values; the values themselves lie beside each other as
-/// they are stored, the bytes of long ones in a heap of the dictionary's own.
+/// A table of slots by hash, probed one after the other: the upper half of a slot is of the hash, so that few values are looked at that
+/// turn out to be others, the lower half is the value's number. The values themselves lie beside each other as they are stored, the bytes
+/// of long ones in a heap of the dictionary's own.
 final class DictionaryBuilder {
     private let stride: Int
     private let isBytes: Bool
     /// Bytes that lie before each value of a dictionary page.
     private let prefixBytes: Int
-    private var slots: UnsafeMutablePointer<UInt32>
+    private var slots: UnsafeMutablePointer<UInt64>
     private var slotCount: Int
     private let heap = StringHeap()
     let values = OutputBytes()
@@ -17,7 +18,8 @@ final class DictionaryBuilder {
     /// What the values take in a dictionary page.
     private(set) var byteCount = 0
 
-    private static let emptySlot = UInt32.max
+    private static let emptySlot = UInt64.max
+    private static let hashHalf: UInt64 = 0xFFFF_FFFF_0000_0000
 
     init(_ storage: ColumnStorage) {
         stride = storage.stride
@@ -51,19 +53,20 @@ final class DictionaryBuilder {
         var bytes = 0
         for index in 0..<added {
             let key = source[index]
-            var slot = Int(truncatingIfNeeded: key.dictionaryHash) & mask
+            let hash = key.dictionaryHash
+            var slot = Int(truncatingIfNeeded: hash) & mask
             while true {
-                let number = slots[slot]
-                if number == Self.emptySlot {
-                    slots[slot] = UInt32(truncatingIfNeeded: count)
+                let entry = slots[slot]
+                if (entry ^ hash) & Self.hashHalf == 0, entry != Self.emptySlot, known[Int(UInt32(truncatingIfNeeded: entry))].isSame(as: key) {
+                    numbers[index] = UInt32(truncatingIfNeeded: entry)
+                    break
+                }
+                if entry == Self.emptySlot {
+                    slots[slot] = hash & Self.hashHalf | UInt64(truncatingIfNeeded: count)
                     known[count] = key.kept(in: heap)
                     bytes &+= key.byteCount &+ prefixBytes
                     numbers[index] = UInt32(truncatingIfNeeded: count)
                     count &+= 1
-                    break
-                }
-                if known[Int(number)].isSame(as: key) {
-                    numbers[index] = number
                     break
                 }
                 slot = (slot &+ 1) & mask
@@ -89,10 +92,37 @@ final class DictionaryBuilder {
     private func fill<T: DictionaryKey>(_: T.Type) {
         let known = values.base.assumingMemoryBound(to: T.self)
         for index in 0..<count {
-            var slot = Int(truncatingIfNeeded: known[index].dictionaryHash) & (slotCount - 1)
+            let hash = known[index].dictionaryHash
+            var slot = Int(truncatingIfNeeded: hash) & (slotCount - 1)
             while slots[slot] != Self.emptySlot { slot = (slot + 1) & (slotCount - 1) }
-            slots[slot] = UInt32(index)
+            slots[slot] = hash & Self.hashHalf | UInt64(index)
         }
+    }
+
+    /// Writes those values that one of `count` numbers stands for, each once; returns how many there are.
+    func distinct(_ numbers: UnsafePointer<UInt32>, _ count: Int, into target: OutputBytes) -> Int {
+        let used = UnsafeMutablePointer<UInt8>.allocate(capacity: self.count)
+        defer { used.deallocate() }
+        used.initialize(repeating: 0, count: self.count)
+        for index in 0..<count { used[Int(numbers[index])] = 1 }
+        target.truncate(to: 0)
+        let room = target.room(self.count * stride)
+        return switch stride {
+        case 4: keep(UInt32.self, used, room)
+        case 8: keep(UInt64.self, used, room)
+        default: keep(StringView.self, used, room)
+        }
+    }
+
+    private func keep<T: BitwiseCopyable>(_: T.Type, _ used: UnsafeMutablePointer<UInt8>, _ target: UnsafeMutableRawPointer) -> Int {
+        let known = values.base.assumingMemoryBound(to: T.self)
+        let target = target.assumingMemoryBound(to: T.self)
+        var kept = 0
+        for index in 0..<count {
+            target[kept] = known[index]
+            kept &+= Int(used[index])
+        }
+        return kept
     }
 }
 
