@@ -1,3 +1,4 @@
+import CMemory
 import MillColumnar
 
 /// The distinct values of a column chunk in the order in which they came, and which number each has.
@@ -19,6 +20,8 @@ final class DictionaryBuilder {
     private(set) var byteCount = 0
 
     private static let emptySlot = UInt64.max
+    /// Values looked up together.
+    private static let part = 64
     private static let hashHalf: UInt64 = 0xFFFF_FFFF_0000_0000
 
     init(_ storage: ColumnStorage) {
@@ -45,15 +48,49 @@ final class DictionaryBuilder {
         byteCount = isBytes ? byteCount : count * stride
     }
 
+    /// A large dictionary is in no near cache: of a part of the values, the slots, then the values found there, then their bytes are asked
+    /// for before the first is looked at, so that all of them are on their way at once.
     @inline(__always)
     private func number<T: DictionaryKey>(_ source: UnsafePointer<T>, _ added: Int, _ numbers: UnsafeMutablePointer<UInt32>) {
-        let (slots, mask) = (slots, slotCount - 1)
         let known = values.base.assumingMemoryBound(to: T.self)
+        withUnsafeTemporaryAllocation(of: UInt64.self, capacity: Self.part) { room in
+            guard let hashes = room.baseAddress else { return }
+            let (slots, mask) = (slots, slotCount - 1)
+            var start = 0
+            while start < added {
+                let part = min(Self.part, added - start)
+                for index in 0..<part {
+                    let hash = source[start &+ index].dictionaryHash
+                    hashes[index] = hash
+                    mill_prefetch(slots + (Int(truncatingIfNeeded: hash) & mask))
+                }
+                for index in 0..<part {
+                    let entry = slots[Int(truncatingIfNeeded: hashes[index]) & mask]
+                    if entry != Self.emptySlot { mill_prefetch(known + Int(UInt32(truncatingIfNeeded: entry))) }
+                }
+                if T.hasBytesElsewhere {
+                    for index in 0..<part {
+                        let entry = slots[Int(truncatingIfNeeded: hashes[index]) & mask]
+                        if entry != Self.emptySlot { known[Int(UInt32(truncatingIfNeeded: entry))].prefetch() }
+                    }
+                }
+                number(source + start, part, hashes, known, numbers + start)
+                start &+= part
+            }
+        }
+    }
+
+    @inline(__always)
+    private func number<T: DictionaryKey>(
+        _ source: UnsafePointer<T>, _ added: Int, _ hashes: UnsafePointer<UInt64>, _ known: UnsafeMutablePointer<T>,
+        _ numbers: UnsafeMutablePointer<UInt32>
+    ) {
+        let (slots, mask) = (slots, slotCount - 1)
         var count = count
         var bytes = 0
         for index in 0..<added {
             let key = source[index]
-            let hash = key.dictionaryHash
+            let hash = hashes[index]
             var slot = Int(truncatingIfNeeded: hash) & mask
             while true {
                 let entry = slots[slot]
@@ -131,13 +168,18 @@ private protocol DictionaryKey: BitwiseCopyable {
     var dictionaryHash: UInt64 { get }
     var byteCount: Int { get }
     func isSame(as other: Self) -> Bool
+    static var hasBytesElsewhere: Bool { get }
+    /// Asks for bytes elsewhere.
+    func prefetch()
     /// The same value, whose bytes live as long as `heap`.
     func kept(in heap: StringHeap) -> Self
 }
 
+private let hashFactor: UInt64 = 0xA076_1D64_78BD_642F
+
 /// Every bit of the result depends on every bit of both.
 @inline(__always) private func mix(_ hash: UInt64, _ word: UInt64) -> UInt64 {
-    let product = (hash ^ word).multipliedFullWidth(by: 0xA076_1D64_78BD_642F)
+    let product = (hash ^ word).multipliedFullWidth(by: hashFactor)
     return product.high ^ product.low ^ word
 }
 
@@ -145,6 +187,8 @@ extension DictionaryKey where Self: FixedWidthInteger {
     @inline(__always) fileprivate var dictionaryHash: UInt64 { mix(0, UInt64(truncatingIfNeeded: self)) }
     @inline(__always) fileprivate var byteCount: Int { 0 }
     @inline(__always) fileprivate func isSame(as other: Self) -> Bool { self == other }
+    fileprivate static var hasBytesElsewhere: Bool { false }
+    fileprivate func prefetch() {}
     @inline(__always) fileprivate func kept(in heap: StringHeap) -> Self { self }
 }
 
@@ -157,14 +201,19 @@ extension StringView: DictionaryKey {
         let bytes = UnsafeRawPointer(pointer)
         var hash = UInt64(truncatingIfNeeded: count)
         var offset = 0
-        // Over 12 bytes: the last load, which overlaps the one before, covers the end.
-        while offset &+ 8 < count {
-            hash = mix(hash, bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
-            offset &+= 8
+        // Sixteen bytes a step; over 12 bytes, the last loads overlap what came before and cover the end.
+        while offset &+ 16 < count {
+            let product = (hash ^ bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+                .multipliedFullWidth(by: hashFactor ^ bytes.loadUnaligned(fromByteOffset: offset &+ 8, as: UInt64.self))
+            hash = product.high ^ product.low
+            offset &+= 16
         }
+        hash = mix(hash, bytes.loadUnaligned(fromByteOffset: max(count &- 16, 0), as: UInt64.self))
         return mix(hash, bytes.loadUnaligned(fromByteOffset: count &- 8, as: UInt64.self))
     }
     @inline(__always) fileprivate var byteCount: Int { count }
     @inline(__always) fileprivate func isSame(as other: StringView) -> Bool { self == other }
+    fileprivate static var hasBytesElsewhere: Bool { true }
+    @inline(__always) fileprivate func prefetch() { if !isInline { mill_prefetch(pointer) } }
     @inline(__always) fileprivate func kept(in heap: StringHeap) -> StringView { heap.view(copying: self) }
 }
