@@ -208,10 +208,11 @@ final class ColumnChunkWriter {
             }
             page.levels = .init(
                 nullCount: nullCount, rowCount: rowCount, definitionByteCount: levelByteCount, repetitionByteCount: 0, isCompressed: isCompressed)
-        } else {
+        } else if compressor.codec != .none {
             compressor.compress(body.bytes, to: compressed)
         }
-        let start = chunk.append(page: .data(page), body.count, compressed, checksum: options.writesChecksums)
+        let isAsItWas = compressor.codec == .none && !options.usesDataPagesV2
+        let start = chunk.append(page: .data(page), body.count, isAsItWas ? body : compressed, checksum: options.writesChecksums)
         chunk.locations.append(PageLocation(offset: Int64(start), byteCount: Int32(chunk.pages.count - start), firstRow: Int64(chunk.rowCount)))
         chunk.add(rowCount: rowCount, nullCount: nullCount, bounds: bounds, encoding: name(encoding), options)
     }
