@@ -82,6 +82,8 @@ def expected(rows, index, kind):
 
 
 def actual(column, kind):
+    if pa.types.is_nested(column.type):
+        return [as_json(value, column.type) for value in column.to_pylist()]
     if kind == "jsonb" and pa.types.is_large_binary(column.type) | pa.types.is_binary(column.type) | pa.types.is_binary_view(column.type):
         column = column.cast(pa.large_string())
     values = plain(column)
@@ -95,6 +97,19 @@ def actual(column, kind):
 def described(path):
     lines = path.read_text(encoding="utf8").split("\n")
     return json.loads(lines[0]), [json.loads(line) for line in lines[1:] if line]
+
+
+def as_json(value, kind):
+    """What a nested value is as JSON: maps are objects by key."""
+    if value is None:
+        return None
+    if pa.types.is_map(kind):
+        return {str(key): as_json(item, kind.item_type) for key, item in value}
+    if pa.types.is_struct(kind):
+        return {field.name: as_json(value[field.name], field.type) for field in kind}
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return [as_json(item, kind.value_type) for item in value]
+    return value
 
 
 def difference(left, right):
@@ -174,7 +189,29 @@ TYPES = [
 ]
 
 
+NESTED = [
+    pa.list_(pa.int64()), pa.list_(pa.list_(pa.string())), pa.struct([("a", pa.int32()), ("b", pa.string())]), pa.map_(pa.string(), pa.int64()),
+    pa.list_(pa.struct([("x", pa.bool_()), ("y", pa.list_(pa.int16()))])), pa.struct([("m", pa.map_(pa.int32(), pa.list_(pa.string()))), ("z", pa.int64())]),
+    pa.map_(pa.string(), pa.struct([("l", pa.list_(pa.int64()))])),
+]
+
+
+def nested_value(kind, rng):
+    if rng.random() < 0.15:
+        return None
+    if pa.types.is_map(kind):
+        return [(rng.randrange(1000) if pa.types.is_integer(kind.key_type) else f"key {n}", nested_value(kind.item_type, rng)) for n in range(rng.randrange(4))][: 1 if pa.types.is_integer(kind.key_type) else 4]
+    if pa.types.is_struct(kind):
+        return {field.name: nested_value(field.type, rng) for field in kind}
+    if pa.types.is_list(kind):
+        return [nested_value(kind.value_type, rng) for _ in range(rng.choice([0, 1, 2, 5]))]
+    # jsonb has no zero bytes.
+    return rng.choice([v for v in values_of(kind, rng) if not isinstance(v, str) or "\0" not in v])
+
+
 def values_of(kind, rng):
+    if pa.types.is_nested(kind):
+        return [nested_value(kind, rng) for _ in range(50)]
     integer = lambda width, signed: [0, 1, 7, *((-1, -(1 << (width - 1))) if signed else ()), (1 << (width - (1 if signed else 0))) - 1]
     if pa.types.is_boolean(kind):
         return [True, False]
@@ -211,7 +248,7 @@ def random_table(rng):
     rows = rng.choice([0, 1, 700, 9000])
     columns = {}
     for index in range(rng.randint(1, 8)):
-        kind = rng.choice(TYPES)
+        kind = rng.choice(NESTED if rng.random() < 0.1 else TYPES)
         pool = values_of(kind, rng)
         null = 1 if pa.types.is_null(kind) else rng.choice([0, 0, 0.1, 0.9, 1])
         run = rng.choice([1, 1, 50])
@@ -242,7 +279,8 @@ def encodings(table, rng):
             choice = rng.choice(["PLAIN", "BYTE_STREAM_SPLIT", "DELTA_BYTE_ARRAY"])
         else:
             choice = "PLAIN"
-        result[field.name] = choice
+        if not pa.types.is_nested(kind):
+            result[field.name] = choice
     return result
 
 

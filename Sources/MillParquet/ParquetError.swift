@@ -53,7 +53,7 @@ extension Malformed: CustomStringConvertible {
         case .badChecksum: "the checksum of a page is wrong"
         case .cannotDecompress(let codec): "a page cannot be decompressed by \(codec)"
         case .invalidUTF8: "a text is not valid UTF-8"
-        case .invalidJSON: "a value is not valid JSON"
+        case .invalidJSON: "a value is no JSON that jsonb can hold"
         case .valueOutOfRange: "a value is beyond the range of its column's type"
         }
     }

@@ -57,6 +57,5 @@ struct ChunkBytes {
 /// What went wrong with a chunk, before it is said in which file.
 enum ChunkFailure: Error {
     case malformed(Malformed)
-    case unsupported(String)
     case io(IOFailure)
 }

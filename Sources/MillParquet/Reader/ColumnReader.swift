@@ -1,15 +1,23 @@
 import MillColumnar
 import MillIO
 
+/// Reads a column of a row group from front to back.
+protocol RowReader: AnyObject {
+    /// The next `count` rows as a column.
+    func read(_ count: Int) throws(ParquetError) -> Column
+    /// Passes over rows.
+    func skip(_ count: Int) throws(ParquetError)
+}
+
 /// Reads one column of one row group from front to back: fills columns of batches, passes over rows that nobody wants.
 ///
 /// Pages are opened when a row of theirs is wanted; with an offset index the ones before are not even read. Values are decoded in parts,
 /// so that what a page announces reserves no memory.
 ///
 /// Threading: one thread at a time.
-final class ColumnReader {
+final class ColumnReader: RowReader {
     let meaning: ColumnMeaning
-    private let leaf: SchemaLeaf
+    let leaf: SchemaLeaf
     private let chunk: ColumnChunkMetadata
     private let file: any File
     private let pages: PageReader
@@ -20,21 +28,23 @@ final class ColumnReader {
     /// Where the next page's header lies.
     private var position: Int
     /// The row after the last one of the page at hand.
-    private var pageEnd = 0
+    var pageEnd = 0
     /// The next row to be read.
-    private var row = 0
-    private var page: PageReader.Page?
+    var row = 0
+    var page: PageReader.Page?
     /// The first page may be the dictionary, whether the footer says so or not: before it, nothing is jumped over.
     private var hasReadFirstPage = false
-    private var dictionary: (values: PageDictionary, heaps: [StringHeap])?
+    var dictionary: (values: PageDictionary, heaps: [StringHeap])?
     private let levels = UnsafeMutablePointer<UInt32>.allocate(capacity: ColumnReader.partRows)
     /// Stored values before their conversion.
     private let stored: UnsafeMutableRawPointer
 
     /// Rows taken in at once.
-    private static let partRows = 1024
+    static let partRows = 1024
 
-    /// - Parameter end: where the file's pages end and its indexes or its footer begin.
+    /// - Parameters:
+    ///   - rowCount: of a leaf that repeats, the entries.
+    ///   - end: where the file's pages end and its indexes or its footer begin.
     init(
         _ file: any File, _ leaf: SchemaLeaf, _ meaning: ColumnMeaning, _ chunk: ColumnChunkMetadata, _ offsets: OffsetIndex?, rowCount: Int, end: Int
     ) throws(ParquetError) {
@@ -49,9 +59,9 @@ final class ColumnReader {
         bytes = ChunkBytes(file, end: chunkEnd)
         guard let codec = CompressionCodec(rawValue: chunk.codec), codec != .lzo, codec != .brotli else {
             let name = CompressionCodec(rawValue: chunk.codec)?.name ?? "codec \(chunk.codec)"
-            throw .unsupported(file: file.path, column: leaf.name, feature: "it is compressed by \(name)")
+            throw unsupported("it is compressed by \(name)")
         }
-        guard chunk.type == leaf.type, leaf.repetitionMax > 0 || chunk.valueCount == Int64(rowCount) else {
+        guard chunk.type == leaf.type, chunk.valueCount == Int64(rowCount) else {
             throw located(.badSchema("a column chunk does not fit the schema"))
         }
     }
@@ -61,20 +71,20 @@ final class ColumnReader {
         stored.deallocate()
     }
 
-    private func located(_ reason: Malformed) -> ParquetError { .malformed(file: file.path, offset: position, column: leaf.name, reason) }
+    func located(_ reason: Malformed) -> ParquetError { .malformed(file: file.path, offset: position, column: leaf.name, reason) }
+
+    func unsupported(_ feature: String) -> ParquetError { .unsupported(file: file.path, column: leaf.name, feature: feature) }
 
     /// Runs a part of the work; what goes wrong in it is said with its place.
-    private func locating<R>(_ body: () throws(ChunkFailure) -> R) throws(ParquetError) -> R {
+    func locating<R>(_ body: () throws(ChunkFailure) -> R) throws(ParquetError) -> R {
         do throws(ChunkFailure) { return try body() } catch {
             switch error {
             case .malformed(let reason): throw located(reason)
-            case .unsupported(let what): throw .unsupported(file: file.path, column: leaf.name, feature: what)
             case .io(let failure): throw .io(failure)
             }
         }
     }
 
-    /// The next `count` rows as a column.
     func read(_ count: Int) throws(ParquetError) -> Column {
         let column = Column(meaning.type, uninitialized: count)
         try locating { () throws(ChunkFailure) in
@@ -92,7 +102,6 @@ final class ColumnReader {
         return column
     }
 
-    /// Passes over rows.
     func skip(_ count: Int) throws(ParquetError) {
         try locating { () throws(ChunkFailure) in
             let target = row + count
@@ -109,7 +118,7 @@ final class ColumnReader {
     // MARK: Pages
 
     /// Makes sure that the page at hand is open and has the next row.
-    private func openPage() throws(ChunkFailure) {
+    func openPage() throws(ChunkFailure) {
         while row == pageEnd || page == nil { try nextPage(holding: row) }
     }
 
@@ -167,14 +176,7 @@ final class ColumnReader {
         let present = try takeLevels(count)
         let stride = meaning.type.physical.stride
         let target = column.data + start * stride
-        if present > 0 {
-            if page.isConverted || meaning.conversion == .none {
-                try page.values.decode(present, into: target)
-            } else {
-                try page.values.decode(present, into: stored)
-                try meaning.conversion.convert(stored, present, into: target, stride: stride, page.heaps[1])
-            }
-        }
+        if present > 0 { try decode(page, present, into: target) }
         guard present < count else { return }
         if present == 0 { levels.update(repeating: 0, count: count) }
         let validity = column.ensureValidity()
@@ -186,6 +188,13 @@ final class ColumnReader {
         case 16: spread(StringView.self, target, present, count, validity, start)
         default: spread(Decimal.self, target, present, count, validity, start)
         }
+    }
+
+    /// The next `count` values of a page, at most `partRows`, as the column has them.
+    func decode(_ page: PageReader.Page, _ count: Int, into target: UnsafeMutableRawPointer) throws(Malformed) {
+        guard !page.isConverted, meaning.conversion != .none else { return try page.values.decode(count, into: target) }
+        try page.values.decode(count, into: stored)
+        try meaning.conversion.convert(stored, count, into: target, stride: meaning.type.physical.stride, page.heaps[1])
     }
 
     /// Moves values that lie side by side to their rows, from the last one on; missing ones become zero.

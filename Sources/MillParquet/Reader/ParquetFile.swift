@@ -57,7 +57,7 @@ package struct ParquetFile: Sendable {
         } catch { throw malformed(footerStart, error) }
         columns = nodes.map { node in
             Column(
-                name: node.name, fieldID: node.fieldID, type: try? Self.meaning(of: node).type,  // asking for the column says why not
+                name: node.name, fieldID: node.fieldID, type: try? Self.source(of: node, as: nil).type,  // asking for the column says why not
                 isRequired: node.repetition == .required)
         }
     }
@@ -72,19 +72,34 @@ package struct ParquetFile: Sendable {
         return memory
     }
 
-    static func meaning(of node: SchemaNode) throws(UnreadableType) -> ColumnMeaning {
-        guard case .leaf(let leaf) = node.kind else { throw UnreadableType("it is nested") }
-        guard leaf.repetitionMax == 0 else { throw UnreadableType("it is repeated") }
-        return try ColumnMeaning(leaf)
+    /// How a column is read.
+    enum Source {
+        case flat(SchemaLeaf, ColumnMeaning)
+        /// As jsonb.
+        case nested(NestedShape, [(SchemaLeaf, ColumnMeaning)])
+
+        var type: SQLType {
+            switch self {
+            case .flat(_, let meaning): meaning.type
+            case .nested: .jsonb
+            }
+        }
     }
 
-    /// The leaf and the meaning of a column.
-    func column(_ index: Int, as type: SQLType?) throws(ParquetError) -> (SchemaLeaf, ColumnMeaning) {
+    private static func source(of node: SchemaNode, as type: SQLType?) throws(UnreadableType) -> Source {
+        if case .leaf(let leaf) = node.kind, leaf.repetitionMax == 0 {
+            let meaning = try ColumnMeaning(leaf)
+            return .flat(leaf, try type.map { (type) throws(UnreadableType) in try meaning.widened(to: type) } ?? meaning)
+        }
+        guard type == nil || type == .jsonb else { throw UnreadableType("it is nested, which can only be read as jsonb") }
+        let shape = try NestedShape(column: node)
+        return .nested(shape, try node.leaves.map { (leaf) throws(UnreadableType) in (leaf, try ColumnMeaning(leaf)) })
+    }
+
+    func source(of index: Int, as type: SQLType?) throws(ParquetError) -> Source {
         precondition(nodes.indices.contains(index), "only columns of the file are asked for")
-        do throws(UnreadableType) {
-            let meaning = try Self.meaning(of: nodes[index])
-            guard case .leaf(let leaf) = nodes[index].kind else { throw UnreadableType("it is nested") }
-            return (leaf, try type.map { (type) throws(UnreadableType) in try meaning.widened(to: type) } ?? meaning)
-        } catch { throw .unsupported(file: file.path, column: nodes[index].name, feature: error.reason) }
+        do throws(UnreadableType) { return try Self.source(of: nodes[index], as: type) } catch {
+            throw .unsupported(file: file.path, column: nodes[index].name, feature: error.reason)
+        }
     }
 }

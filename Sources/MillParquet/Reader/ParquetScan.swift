@@ -23,14 +23,14 @@ package final class ParquetScan {
     }
 
     private let file: ParquetFile
-    private let columns: [(leaf: SchemaLeaf, meaning: ColumnMeaning)]
+    private let columns: [ParquetFile.Source]
     private let selection: RowSelection
     private let groups: Range<Int>
 
     /// The row group at hand.
     private var group: Int
     private var isInGroup = false
-    private var readers: [ColumnReader] = []
+    private var readers: [any RowReader] = []
     private var ranges: ArraySlice<Range<Int>> = []
     private var row = 0
     /// The file's rows before it.
@@ -42,8 +42,8 @@ package final class ParquetScan {
     /// - Throws: `unsupported` when a column has no counterpart in SQL.
     package init(_ file: ParquetFile, _ requests: [Request], where conditions: [ParquetCondition] = [], groups: Range<Int>? = nil) throws(ParquetError) {
         self.file = file
-        var columns: [(leaf: SchemaLeaf, meaning: ColumnMeaning)] = []
-        for request in requests { columns.append(try file.column(request.column, as: request.type)) }
+        var columns: [ParquetFile.Source] = []
+        for request in requests { columns.append(try file.source(of: request.column, as: request.type)) }
         self.columns = columns
         selection = try RowSelection(file, conditions)
         self.groups = groups ?? file.metadata.rowGroups.indices
@@ -52,7 +52,7 @@ package final class ParquetScan {
     }
 
     /// The types of the columns that batches have.
-    package var types: [SQLType] { columns.map(\.meaning.type) }
+    package var types: [SQLType] { columns.map(\.type) }
 
     /// The next rows, at most as many as a batch has; nil after the last one.
     package func next() throws(ParquetError) -> Batch? {
@@ -89,18 +89,36 @@ package final class ParquetScan {
             }
             let metadata = file.metadata.rowGroups[group]
             let isPartial = ranges.count > 1 || ranges.first?.count != Int(metadata.rowCount)
-            for (leaf, meaning) in columns {
-                let chunk = metadata.columns[leaf.index]
-                guard chunk.filePath == nil else { throw .unsupported(file: file.file.path, column: leaf.name, feature: "its values are in another file") }
-                guard !chunk.isEncrypted else { throw .unsupported(file: file.file.path, column: leaf.name, feature: "it is encrypted") }
-                let offsets = isPartial ? try file.offsetIndex(of: chunk, leaf) : nil
-                readers.append(
-                    try ColumnReader(file.file, leaf, meaning, chunk, offsets, rowCount: Int(metadata.rowCount), end: file.footerStart))
+            for column in columns {
+                switch column {
+                case .flat(let leaf, let meaning):
+                    let offsets = isPartial ? try file.offsetIndex(of: metadata.columns[leaf.index], leaf) : nil
+                    readers.append(try reader(leaf, meaning, metadata, offsets))
+                case .nested(let shape, let leaves):
+                    var cursors: [LeafCursor] = []
+                    for (leaf, meaning) in leaves { cursors.append(try cursor(leaf, meaning, metadata)) }
+                    readers.append(NestedReader(shape, cursors))
+                }
             }
             isInGroup = true
             return true
         }
         return false
+    }
+
+    private func reader(
+        _ leaf: SchemaLeaf, _ meaning: ColumnMeaning, _ group: RowGroupMetadata, _ offsets: OffsetIndex?
+    ) throws(ParquetError) -> ColumnReader {
+        let chunk = group.columns[leaf.index]
+        guard chunk.filePath == nil else { throw .unsupported(file: file.file.path, column: leaf.name, feature: "its values are in another file") }
+        guard !chunk.isEncrypted else { throw .unsupported(file: file.file.path, column: leaf.name, feature: "it is encrypted") }
+        let count = leaf.repetitionMax > 0 ? chunk.valueCount : group.rowCount
+        return try ColumnReader(file.file, leaf, meaning, chunk, offsets, rowCount: Int(count), end: file.footerStart)
+    }
+
+    private func cursor(_ leaf: SchemaLeaf, _ meaning: ColumnMeaning, _ group: RowGroupMetadata) throws(ParquetError) -> LeafCursor {
+        let entries = leaf.repetitionMax > 0 ? group.columns[leaf.index].valueCount : group.rowCount
+        return LeafCursor(leaf, try reader(leaf, meaning, group, nil), entryCount: Int(entries))
     }
 
     private func finishGroup() {

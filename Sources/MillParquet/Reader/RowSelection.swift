@@ -37,7 +37,8 @@ struct RowSelection {
         self.file = file
         var tests: [Test] = []
         for condition in conditions {
-            let (leaf, meaning) = try file.column(condition.column, as: nil)
+            // Of nested columns there are only the bounds of their leaves.
+            guard case .flat(let leaf, let meaning) = try file.source(of: condition.column, as: nil) else { continue }
             var (lower, upper): (Column?, Column?)
             if case .between(let from, let to) = condition.kind {
                 lower = from.map { Column.constant($0, meaning.type, count: 1) }
