@@ -28,7 +28,7 @@ let modules: [Module] = [
     Module(name: "MillBase", tests: false),
     // L2
     Module(name: "MillColumnar", uses: ["MillBase", "CMemory"]),
-    Module(name: "MillIO", uses: ["MillBase", "CFile"]),
+    Module(name: "MillIO", uses: ["MillBase", "CFile", "CSemaphore"]),
     Module(name: "MillSQL", uses: ["MillBase"]),
     Module(name: "MillPgWire", uses: ["MillBase"]),
     Module(name: "MillKafkaWire", uses: ["MillBase", "CChecksum", "CZstd", "CLZ4", "CSnappy", "CZlib"]),
@@ -101,6 +101,7 @@ let systemLibraries: [String: Target] = [
     "CZlib": .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     "CMemory": .target(name: "CMemory", cSettings: [.unsafeFlags(["-O3"])]),
     "CFile": .target(name: "CFile"),
+    "CSemaphore": .target(name: "CSemaphore"),
     "CChecksum": .target(name: "CChecksum", cSettings: [.unsafeFlags(["-O3"])]),
     "CRE2": .target(name: "CRE2", cxxSettings: [.unsafeFlags(["-O3"])], linkerSettings: [.linkedLibrary("re2")]),
     "CJSONDecode": .target(name: "CJSONDecode", cxxSettings: [.unsafeFlags(["-O3"])], linkerSettings: [.linkedLibrary("simdjson")]),

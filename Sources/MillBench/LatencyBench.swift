@@ -108,7 +108,7 @@ package struct LatencyBench: Sendable {
             CREATE MATERIALIZED VIEW latest AS SELECT auction, count(*) AS bids, max(sequence) AS newest FROM bid GROUP BY auction
             """)
         let load = try BidLoad(server.kafkaAddress, seed: seed, clock: environment.clock)
-        let watch = ViewWatch(session, clock: environment.clock)
+        let watch = try ViewWatch(session, clock: environment.clock)
         defer { watch.stop() }
         // The first event makes the topic, which the source then has to find: once in a topic's life, so not measured.
         try load.produce(1)

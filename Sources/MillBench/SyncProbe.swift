@@ -26,9 +26,9 @@ final class SyncProbe: Sendable {
         var isStopping = false
     }
 
-    init(_ path: String, _ environment: Environment) throws(IOFailure) {
+    init(_ path: String, _ environment: Environment) throws {
         let file = try environment.files.open(path, .create)
-        thread.withLock { thread in thread = PinnedThread { [self] in run(file, environment.clock) } }
+        try thread.withLock { thread in thread = try PinnedThread { [self] in run(file, environment.clock) } }
     }
 
     private func run(_ file: any File, _ clock: any Clock) {

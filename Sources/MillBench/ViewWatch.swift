@@ -39,10 +39,10 @@ final class ViewWatch: @unchecked Sendable {
     private let state = Mutex(State())
     private var thread: PinnedThread?
 
-    init(_ session: PgReader, clock: any Clock) {
+    init(_ session: PgReader, clock: any Clock) throws(ThreadFailure) {
         self.session = session
         self.clock = clock
-        thread = PinnedThread { [self] in run() }
+        thread = try PinnedThread { [self] in run() }
     }
 
     private func run() {

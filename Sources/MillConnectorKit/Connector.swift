@@ -10,6 +10,10 @@ package protocol SourceConnector: Sendable {
     var isBounded: Bool { get }
     /// What is wrong with the connection now, for SHOW JOBS; nil when all is well.
     var status: String? { get }
+    /// What tells the source from another that is made later under its name, such as a topic's id; nil while that is not known.
+    var incarnation: String? { get }
+    /// Before anything is asked: what `incarnation` was when the source was read last. If it is another now, every question is answered by 55000.
+    func expect(incarnation: String)
     /// The splits now, each with the offset where the source begins: `scan.startup.mode` is resolved here, once, and the
     /// answer is stored as the source's origin. A topic that does not exist yet gives no splits or is created.
     func resolveOrigin() throws(SQLError) -> [SourceSplit: SplitOffset]
@@ -27,6 +31,8 @@ package protocol SourceConnector: Sendable {
 
 extension SourceConnector {
     package var status: String? { nil }
+    package var incarnation: String? { nil }
+    package func expect(incarnation: String) {}
     package func onSplitChange(_ body: @escaping @Sendable () -> Void) -> (any Sendable)? { nil }
 }
 

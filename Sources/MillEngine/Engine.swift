@@ -178,11 +178,12 @@ package actor Engine {
     @discardableResult
     package func checkpoint() async -> CheckpointReport? {
         guard restoration.gate.isOpen else { return nil }
-        let rejects = rejects
+        let (rejects, sources) = (rejects, sources)
         let held = restoration.held
         guard
             let keeper,
-            let report = await keeper.checkpoint(conductor, keeping: Set(held.keys), notes: { rejects.notes + HeldTables.notes(held) })
+            let report = await keeper.checkpoint(
+                conductor, keeping: Set(held.keys), notes: { rejects.notes + HeldTables.notes(held) + SourceIncarnations.notes(sources.all) })
         else { return nil }
         // What cannot be removed now is removed later.
         if held.isEmpty { try? dmlLog?.discard(upTo: keeper.coveredPosition) }
@@ -240,9 +241,11 @@ package actor Engine {
     /// Runs blocking work (a broker's answer, a file) away from the actor's thread.
     nonisolated func offActor<T: Sendable>(_ body: @escaping @Sendable () throws(SQLError) -> T) async throws(SQLError) -> T {
         let result: Result<T, SQLError> = await withCheckedContinuation { continuation in
-            _ = PinnedThread {
-                do throws(SQLError) { continuation.resume(returning: .success(try body())) } catch { continuation.resume(returning: .failure(error)) }
-            }
+            do throws(ThreadFailure) {
+                _ = try PinnedThread {
+                    do throws(SQLError) { continuation.resume(returning: .success(try body())) } catch { continuation.resume(returning: .failure(error)) }
+                }
+            } catch { continuation.resume(returning: .failure(error.sqlError)) }
         }
         return try result.get()
     }

@@ -18,13 +18,13 @@ final class HTTPConnection: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     private let options: HTTPServerOptions
-    private let reporter: any HealthReporter
+    private let desk: HealthDesk
     private var state = State.waiting
     private var deadline: Scheduled<Void>?
 
-    init(_ options: HTTPServerOptions, _ reporter: any HealthReporter) {
+    init(_ options: HTTPServerOptions, _ desk: HealthDesk) {
         self.options = options
-        self.reporter = reporter
+        self.desk = desk
     }
 
     func channelActive(context: ChannelHandlerContext) {
@@ -53,6 +53,15 @@ final class HTTPConnection: ChannelInboundHandler, RemovableChannelHandler {
         }
     }
 
+    /// A client that has sent all it will may still want its answer.
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        guard case ChannelEvent.inputClosed = event else { return context.fireUserInboundEventTriggered(event) }
+        switch state {
+        case .waiting, .receiving: context.close(promise: nil)
+        case .asking, .answered: break
+        }
+    }
+
     private func respond(to head: HTTPRequestHead, _ context: ChannelHandlerContext) {
         let route = HTTPRoute(head.method, head.uri)
         if case .refused(let refusal) = route { return answer(refusal, context) }
@@ -62,7 +71,7 @@ final class HTTPConnection: ChannelInboundHandler, RemovableChannelHandler {
         }
         let isHead = head.method == .HEAD
         let promise = context.eventLoop.makePromise(of: HealthReport.self)
-        promise.completeWithTask { [reporter] in await reporter.healthReport() }
+        promise.completeWithTask { [desk] in await desk.healthReport() }
         let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
         promise.futureResult.whenSuccess { report in
             let (connection, context) = bound.value

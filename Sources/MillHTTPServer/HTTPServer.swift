@@ -16,7 +16,7 @@ package final class HTTPServer: Sendable {
     }
 
     private let options: HTTPServerOptions
-    private let reporter: any HealthReporter
+    private let desk: HealthDesk
     private let group: any EventLoopGroup
     private let logger: Logger
     private let state = Mutex(State())
@@ -26,7 +26,7 @@ package final class HTTPServer: Sendable {
         _ options: HTTPServerOptions, reporter: any HealthReporter, group: (any EventLoopGroup)? = nil, logger: Logger = Logger(label: "millrace.http")
     ) {
         self.options = options
-        self.reporter = reporter
+        desk = HealthDesk(reporter)
         self.group = group ?? MultiThreadedEventLoopGroup.singleton
         self.logger = logger
     }
@@ -68,14 +68,15 @@ package final class HTTPServer: Sendable {
             return try await ServerBootstrap(group: group)
                 .serverChannelOption(.backlog, value: 64)
                 .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-                .childChannelInitializer { [options, reporter, weak self] channel in
+                .childChannelOption(.allowRemoteHalfClosure, value: true)
+                .childChannelInitializer { [options, desk, weak self] channel in
                     guard let self, self.admit(channel) else { return channel.close() }
                     return channel.eventLoop.makeCompletedFuture {
                         let pipeline = channel.pipeline.syncOperations
                         try pipeline.addHandler(RequestLimit(options.requestBytesMax))
                         try pipeline.addHandler(HTTPResponseEncoder())
                         try pipeline.addHandler(ByteToMessageHandler(HTTPRequestDecoder(leftOverBytesStrategy: .dropBytes)))
-                        try pipeline.addHandler(HTTPConnection(options, reporter))
+                        try pipeline.addHandler(HTTPConnection(options, desk))
                     }
                 }
                 .bind(host: host, port: port).get()

@@ -72,6 +72,28 @@ package protocol FileSystem: Sendable {
     func exists(_ path: String) -> Bool
 }
 
+extension FileSystem {
+    /// Makes a directory and its missing parents, and makes them durable: without that a power cut takes with the directory what is in it.
+    package func createDurableDirectory(_ path: String) throws(IOFailure) {
+        var missing: [String] = []
+        var place = path
+        while !exists(place), Self.parent(of: place) != place {
+            missing.append(place)
+            place = Self.parent(of: place)
+        }
+        try createDirectory(path)
+        for made in missing.reversed() { try syncDirectory(Self.parent(of: made)) }
+        // An earlier process may have ended before that. A parent that cannot be read is one that somebody else has made.
+        if missing.isEmpty { try? syncDirectory(Self.parent(of: path)) }
+    }
+
+    private static func parent(of path: String) -> String {
+        let trimmed = path.count > 1 && path.hasSuffix("/") ? path.dropLast() : path[...]
+        guard let slash = trimmed.lastIndex(of: "/") else { return "." }
+        return slash == trimmed.startIndex ? "/" : String(trimmed[..<slash])
+    }
+}
+
 package enum OpenMode: Sendable {
     case read
     /// Read and write; created when missing.

@@ -1,8 +1,23 @@
+package import MillBase
+
 #if canImport(Glibc)
 import Glibc
 #else
 import Darwin
 #endif
+
+/// The system would not start another thread, for want of memory or by a limit.
+package struct ThreadFailure: Error, Sendable, Hashable, CustomStringConvertible, SQLErrorConvertible {
+    package var errorNumber: Int32
+
+    package init(errorNumber: Int32) { self.errorNumber = errorNumber }
+
+    package var description: String { "could not start a thread: \(systemMessage(errorNumber))" }
+    /// 53400.
+    package var sqlError: SQLError {
+        SQLError(.configurationLimitExceeded, description, hint: "Raise the limit on processes and threads (ulimit -u), or free memory.")
+    }
+}
 
 /// A thread of our own for a run-to-completion loop, with a stack deep enough for long chains of views.
 package final class PinnedThread: @unchecked Sendable {
@@ -15,7 +30,7 @@ package final class PinnedThread: @unchecked Sendable {
     }
 
     /// Starts at once.
-    package init(stackBytes: Int = 16 << 20, _ run: @escaping @Sendable () -> Void) {
+    package init(stackBytes: Int = 16 << 20, _ run: @escaping @Sendable () -> Void) throws(ThreadFailure) {
         var attributes = pthread_attr_t()
         pthread_attr_init(&attributes)
         pthread_attr_setstacksize(&attributes, stackBytes)
@@ -29,7 +44,10 @@ package final class PinnedThread: @unchecked Sendable {
                 body.run()
                 return nil
             }, body.toOpaque())
-        precondition(status == 0, "the system can start another thread")
+        guard status == 0 else {
+            body.release()
+            throw ThreadFailure(errorNumber: status)
+        }
         handle = thread
     }
 

@@ -1,3 +1,5 @@
+import CSemaphore
+
 #if canImport(Glibc)
 import Glibc
 #else
@@ -27,14 +29,10 @@ package final class Semaphore: @unchecked Sendable {
 
     /// - Returns: false when nobody signalled within that time.
     package func wait(atMost duration: Duration) -> Bool {
-        var deadline = timespec()
-        clock_gettime(CLOCK_REALTIME, &deadline)
-        let end = Duration.seconds(deadline.tv_sec) + .nanoseconds(deadline.tv_nsec) + duration
-        deadline.tv_sec = time_t(end.components.seconds)
-        deadline.tv_nsec = Int(end.components.attoseconds / 1_000_000_000)
-        while sem_timedwait(handle, &deadline) != 0 {
-            guard errno == EINTR else { return false }
-        }
-        return true
+        let nanos = min(duration, .seconds(Self.secondsMax)) / .nanoseconds(1)
+        return mill_semaphore_wait(handle, Int64(max(nanos, 0))) == 0
     }
+
+    /// Nobody waits longer than ten years.
+    private static let secondsMax = 315_360_000
 }

@@ -127,7 +127,7 @@ extension KafkaErrorCode {
         case .unknownProducer: self = .invalidProducerIDMapping
         case .noTransaction: self = .invalidTransactionState
         case .invalidConfig: self = .invalidConfig
-        case .storage, .corrupted, .closed: self = .kafkaStorageError
+        case .storage, .outOfMemory, .noThread, .corrupted, .closed: self = .kafkaStorageError
         case .invalidBatch(let error):
             switch error {
             case .checksumMismatch: self = .corruptMessage
@@ -135,6 +135,8 @@ extension KafkaErrorCode {
             case .unknownCompression: self = .unsupportedCompressionType
             case .decompressedTooLarge: self = .messageTooLarge
             case .truncated, .invalidHeader, .invalidRecord, .missingKey, .decompressionFailed, .compressionFailed: self = .invalidRecord
+            // Clients send it again.
+            case .outOfMemory: self = .kafkaStorageError
             }
         }
     }

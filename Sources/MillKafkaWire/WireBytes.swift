@@ -134,6 +134,12 @@ package struct WireUUID: Hashable, Sendable, CustomStringConvertible {
 
     package var isZero: Bool { high == 0 && low == 0 }
 
+    /// - Parameter text: as `description` gives it; nil for any other.
+    package init?(_ text: String) {
+        guard text.utf8.count == 32, let high = UInt64(text.prefix(16), radix: 16), let low = UInt64(text.suffix(16), radix: 16) else { return nil }
+        self.init(high: high, low: low)
+    }
+
     /// 32 hexadecimal digits.
     package var description: String {
         func hex(_ word: UInt64) -> String {

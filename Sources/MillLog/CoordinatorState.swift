@@ -48,6 +48,7 @@ struct CoordinatorState {
             producers[transaction.producerID] = transaction.id
         case .transactionForgotten(let id):
             if let old = transactions.removeValue(forKey: id) { producers[old.producerID] = nil }
+        case .synced: break
         }
     }
 
@@ -82,6 +83,11 @@ enum CoordinatorEntry {
     /// The whole of a transactional producer's state; in phase `prepareCommit` its offsets become the groups'.
     case transaction(TransactionState)
     case transactionForgotten(String)
+    /// A mark: so many of the file's first bytes were durable when it was written.
+    case synced(upTo: Int64)
+
+    /// Of a mark.
+    static let markBytes = 9
 
     func write(to writer: inout WireWriter) {
         switch self {
@@ -102,6 +108,9 @@ enum CoordinatorEntry {
         case .transactionForgotten(let id):
             writer.int8(5)
             writer.string(id, flexible: false)
+        case .synced(let end):
+            writer.int8(6)
+            writer.int64(end)
         }
     }
 
@@ -114,6 +123,7 @@ enum CoordinatorEntry {
         case 3: self = .topicDeleted(try reader.string(flexible: false))
         case 4: self = .transaction(try TransactionState(from: &reader))
         case 5: self = .transactionForgotten(try reader.string(flexible: false))
+        case 6: self = .synced(upTo: try reader.int64())
         default: throw .invalidLength(offset: 0, length: 0)
         }
     }

@@ -47,7 +47,7 @@ package final class Log: Sendable {
         self.directory = directory
         self.options = options
         let files = environment.files
-        let flusher = LogFlusher(threadCount: options.flushThreads)
+        let flusher = try LogFlusher(threadCount: options.flushThreads)
         let tailBudget = TailBudget(bytesMax: options.tailBytesMax)
         self.flusher = flusher
         self.tailBudget = tailBudget
@@ -73,6 +73,11 @@ package final class Log: Sendable {
                 let bytes: WireBytes
                 do throws(IOFailure) { bytes = try files.open(file, .read).readAll() } catch { throw .storage(error) }
                 let metadata = try TopicMetadata(bytes, path: file)
+                guard metadata.name == name, metadata.partitionCount <= options.partitionsMax else {
+                    throw .corrupted(path: file, reason: "it is of topic \"\(metadata.name)\" with \(metadata.partitionCount) partitions")
+                }
+                // A process may have ended between a rename and its sync: from here on what it renamed is acted upon.
+                do throws(IOFailure) { try files.syncDirectory(path) } catch { throw .storage(error) }
                 var partitions: [PartitionLog] = []
                 for index in 0..<metadata.partitionCount {
                     let opened = try Self.openPartition(
@@ -151,16 +156,13 @@ package final class Log: Sendable {
         try changing { () throws(LogError) in
             guard let topic = topic(named: name) else { throw .unknownTopic(name) }
             let grave = directory + "/@deleted-\(topic.id)"
-            do throws(IOFailure) {
-                try environment.files.rename(directory + "/" + name, to: grave)
-                try environment.files.syncDirectory(directory)
-            } catch {
-                throw .storage(error)
-            }
+            do throws(IOFailure) { try environment.files.rename(directory + "/" + name, to: grave) } catch { throw .storage(error) }
+            // From here on it has no place to write to. Should the sync fail, a crash may bring it back.
             topics.remove(named: name)
             for partition in topic.partitions { partition.stop(.unknownTopic(name)) }
             tellListeners(name)
             groupOffsets.delete(topic: name) { _ in }
+            do throws(IOFailure) { try environment.files.syncDirectory(directory) } catch { throw .storage(error) }
             // What cannot be removed now goes at the next start.
             do throws(IOFailure) { try environment.files.remove(grave) } catch {}
         }
@@ -226,7 +228,11 @@ package final class Log: Sendable {
             try file.sync()
             try files.syncDirectory(cradle)
             try files.rename(cradle, to: path)
-            try files.syncDirectory(directory)
+            do throws(IOFailure) { try files.syncDirectory(directory) } catch {
+                // Else the name would be taken by a topic that nobody knows, until the next start.
+                try? files.rename(path, to: cradle)
+                throw error
+            }
         } catch {
             throw .storage(error)
         }
@@ -274,8 +280,8 @@ package final class Log: Sendable {
         guard first else { return }
         maintenance.stop()
         flusher.stop()
-        coordinator.flush()
         for topic in allTopics { for partition in topic.partitions { partition.close() } }
+        coordinator.close()
     }
 
     deinit { flusher.stop() }

@@ -23,6 +23,9 @@ package enum LogError: Error, Hashable, Sendable, SQLErrorConvertible {
     /// A topic setting that does not exist or does not take the value.
     case invalidConfig(name: String, reason: String)
     case storage(IOFailure)
+    /// No memory to decompress a batch, which says nothing of the batch.
+    case outOfMemory(RecordError)
+    case noThread(ThreadFailure)
     /// A file that contradicts itself or its index; its partition is stopped.
     case corrupted(path: String, reason: String)
     /// A transaction whose rows do not fit a record of the DML log.
@@ -46,12 +49,27 @@ package enum LogError: Error, Hashable, Sendable, SQLErrorConvertible {
         case .noTransaction(let id): SQLError(.dataCorrupted, "producer \(id) has no transaction under way in this partition")
         case .invalidConfig(let name, let reason): SQLError(.invalidParameterValue, "topic setting \"\(name)\" \(reason)")
         case .storage(let failure): failure.sqlError
-        case .corrupted(let path, let reason): SQLError(.dataCorrupted, "\"\(path)\" is damaged: \(reason)")
+        case .outOfMemory(let error): error.sqlError
+        case .noThread(let failure): failure.sqlError
+        case .corrupted(let path, let reason):
+            SQLError(
+                .dataCorrupted, "\"\(path)\" is damaged: \(reason)",
+                hint: "Restore the data directory from a copy; docs/operating.md says how to go on without what is damaged.")
         case .transactionTooLarge(let bytes, let limit):
             SQLError(
                 .programLimitExceeded, "a transaction that changes \(bytes) bytes of rows is over the limit of \(limit)",
                 hint: "Change the rows in several transactions.")
         case .closed: SQLError(.adminShutdown, "the log is closed")
         }
+    }
+
+    /// What is said of a batch that somebody brings.
+    package init(_ error: RecordError) {
+        if case .outOfMemory = error { self = .outOfMemory(error) } else { self = .invalidBatch(error) }
+    }
+
+    /// What is said of a batch that the log has.
+    init(reading error: RecordError, of path: String) {
+        if case .outOfMemory = error { self = .outOfMemory(error) } else { self = .corrupted(path: path, reason: error.sqlError.message) }
     }
 }

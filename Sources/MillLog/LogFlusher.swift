@@ -27,7 +27,8 @@ final class LogFlusher: @unchecked Sendable {
     private var stopping = false
     private var threads: [pthread_t] = []
 
-    init(threadCount: Int) {
+    /// - Throws: `noThread` when the system starts none; fewer than were wanted do.
+    init(threadCount: Int) throws(LogError) {
         mutex = .allocate(capacity: 1)
         condition = .allocate(capacity: 1)
         pthread_mutex_init(mutex, nil)
@@ -40,7 +41,11 @@ final class LogFlusher: @unchecked Sendable {
                 Unmanaged<LogFlusher>.fromOpaque(argument).takeRetainedValue().run()
                 return nil
             }, me.toOpaque())
-            precondition(status == 0, "a thread can be started")
+            guard status == 0 else {
+                me.release()
+                if threads.isEmpty { throw .noThread(ThreadFailure(errorNumber: status)) }
+                break
+            }
             threads.append(thread)
         }
     }
@@ -52,14 +57,18 @@ final class LogFlusher: @unchecked Sendable {
         condition.deallocate()
     }
 
-    func schedule(_ target: any Flushable) {
+    /// - Returns: false after `stop`: nobody will flush it.
+    @discardableResult
+    func schedule(_ target: any Flushable) -> Bool {
         pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        if stopping { return false }
         if queued.insert(ObjectIdentifier(target)).inserted {
             queue.append(target)
             // The thread that is at it looks again when it is done.
             if !busy.contains(ObjectIdentifier(target)) { pthread_cond_signal(condition) }
         }
-        pthread_mutex_unlock(mutex)
+        return true
     }
 
     /// Flushes what is queued and ends the threads.

@@ -9,8 +9,10 @@ package struct LogOptions: Sendable {
     }
 
     package var flush: Flush = .sync
-    /// A start checks at most one segment of each partition.
     package var segmentBytesMax = 256 << 20
+    /// About so many bytes of each partition a start has to check at most: whenever as many have become durable, the index of the last
+    /// segment is written. With `Flush.os` it is the whole of that segment.
+    package var uncheckedBytesMax = 16 << 20
     /// Bytes between two entries of a segment's index; a look-up reads at most this much too much.
     package var indexIntervalBytes = 32 << 10
     /// The largest record batch; Kafka's `message.max.bytes`, but more generous, as clients have limits of their own.

@@ -21,7 +21,8 @@ enum LogStart {
             guard try reader.int64() == magic, try reader.int32() == version else { throw WireError.invalidLength(offset: 0, length: 0) }
             let offset = try reader.int64()
             try reader.finish()
-            return max(offset, 0)
+            guard (0...Segment.offsetMax).contains(offset) else { throw WireError.invalidLength(offset: 0, length: 0) }
+            return offset
         } catch {
             throw .corrupted(path: path, reason: "it is not a log's start of version \(version)")
         }

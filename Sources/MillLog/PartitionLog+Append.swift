@@ -89,7 +89,8 @@ extension PartitionLog {
             publishWritten()
         case .sync:
             if isMuch { writePending() }
-            flusher.schedule(self)
+            // Who brings something after the log's end must not wait for it.
+            if !flusher.schedule(self) { stop(.closed) }
         }
     }
 
@@ -113,7 +114,7 @@ extension PartitionLog {
             }
             if found.count > 1, found.contains(where: \.hasProducer) { throw .invalidHeader }
         } catch {
-            throw .invalidBatch(error)
+            throw LogError(error)
         }
         let limit = config.batchBytes(options)
         if let large = found.first(where: { $0.bytes.count > limit }) { throw .batchTooLarge(bytes: large.bytes.count, limit: limit) }

@@ -166,7 +166,7 @@ extension PartitionLog {
             do throws(RecordError) { try body(batch) } catch { failure = error }
             return failure == nil
         }
-        if let failure { throw .corrupted(path: file.path, reason: failure.sqlError.message) }
+        if let failure { throw LogError(reading: failure, of: file.path) }
         guard end == source.segment.size else { throw .corrupted(path: file.path, reason: "no batch at \(end)") }
     }
 }

@@ -7,6 +7,7 @@ extension PartitionLog {
     /// Called by the flusher: writes what waits, and makes it durable.
     func flush() {
         writePending()
+        let index = dueIndex()
         let work = state.withLock { state in
             let sealed = state.sealed
             let directoryDirty = state.directoryDirty
@@ -25,12 +26,36 @@ extension PartitionLog {
             if work.directoryDirty { try environment.files.syncDirectory(directory) }
             guard options.flush == .sync else { return }
             try work.written.active.file.sync()
+            // Of a segment that has ended since, the index covers all.
+            if let index, index.segment === work.written.active { replaceIndex(of: index.segment, by: index.bytes) }
         } catch {
             // After a failed fsync the system may have dropped the pages: what is on disk is unknown, so nobody is told more.
             stop(.storage(error))
             return
         }
         publish { _ in work.written }
+    }
+
+    /// The index of the active segment as it is now, to be written once that is durable; nil while little has come since the last one.
+    private func dueIndex() -> (segment: Segment, bytes: WireBytes)? {
+        guard options.flush == .sync else { return nil }
+        return appender.withLock { appender in
+            let active = appender.active
+            guard active.size - active.indexedSize >= options.uncheckedBytesMax else { return nil }
+            active.indexedSize = active.size
+            return (active, encodedIndex(of: active, &appender))
+        }
+    }
+
+    /// Not synced: one that a power cut tears counts as missing, and what it covers is durable already.
+    private func replaceIndex(of segment: Segment, by index: WireBytes) {
+        let fresh = segment.indexPath + ".new"
+        do throws(IOFailure) {
+            try environment.files.open(fresh, .create).writeAll(index)
+            try environment.files.rename(fresh, to: segment.indexPath)
+        } catch {
+            try? environment.files.remove(fresh)  // The one before goes on: a start has more to check.
+        }
     }
 
     /// Without its index the segment is checked at the next start: a full disk costs time there, and nothing else.

@@ -14,6 +14,8 @@ package struct LogSlice: Sendable {
     package var lastStableOffset: Int64
     /// For a reader of committed records: the aborted transactions with records in the slice.
     package var aborted: [AbortedTransaction] = []
+    /// The bytes were read from the disk, and no checksum was compared since.
+    package var isFromDisk = false
 
     /// Whether a reader of committed records leaves the batch out.
     package func isAborted(_ batch: RecordBatch) -> Bool {
@@ -58,6 +60,7 @@ extension PartitionLog {
             slice = kept
         } else {
             slice = try readSegments(from: offset, maxBytes: maxBytes, isolation)
+            slice.isFromDisk = true
         }
         if isolation == .committed, !slice.isEmpty {
             slice.aborted = state.withLock { $0.transactions.aborted(in: offset..<slice.nextOffset) }
@@ -258,17 +261,21 @@ extension PartitionLog {
         let decoder = RecordDecoder(decompressedBytesMax: options.decompressedBytesMax)
         let start = logStartOffset
         var found: TimedOffset?
+        var failure: RecordError?
         try Self.forEachBatch(segment.file, from: from, to: limit) { batch throws(RecordError) in
             guard batchMatches(batch), !batch.isControl else { return true }
-            var cursor = try decoder.records(of: batch)
-            while let record = try cursor.next() {
-                if record.offset >= start, matches(record.timestamp) {
-                    found = TimedOffset(offset: record.offset, timestamp: record.timestamp)
-                    return false
+            do throws(RecordError) {
+                var cursor = try decoder.records(of: batch)
+                while let record = try cursor.next() {
+                    if record.offset >= start, matches(record.timestamp) {
+                        found = TimedOffset(offset: record.offset, timestamp: record.timestamp)
+                        return false
+                    }
                 }
-            }
-            return true
+            } catch { failure = error }
+            return failure == nil
         }
+        if let failure { throw LogError(reading: failure, of: segment.file.path) }
         return found
     }
 

@@ -29,11 +29,18 @@ extension PartitionLog {
     }
 
     /// Reads what is there, checks what no index vouches for, and cuts a torn tail (docs/internals/log.md).
-    /// - Throws: `IOFailure` when the files cannot be read; damage is not thrown but becomes the partition's `failure`.
+    /// - Throws: `storage` when the files cannot be read; damage is not thrown but becomes the partition's `failure`.
     static func recover(_ directory: String, _ files: any FileSystem, _ options: LogOptions, nowMillis: Int64) throws(LogError) -> Recovered {
-        let start = try LogStart.read(in: directory, files) ?? 0
+        var start: Int64 = 0
+        var damage: LogError?
+        do throws(LogError) { start = try LogStart.read(in: directory, files) ?? 0 } catch {
+            guard case .corrupted = error else { throw error }
+            // Where it begins is open, so nothing is given out or taken away.
+            damage = error
+        }
         do throws(IOFailure) {
             var result = try scanAll(directory, files, options, nowMillis, from: start)
+            result.failure = damage ?? result.failure
             if result.failure == nil, result.nextOffset < start {
                 // All there was had been deleted, and with `log.flush=os` a power cut took the end.
                 for segment in result.segments { try remove(segment, files) }
@@ -62,7 +69,7 @@ extension PartitionLog {
         for (place, name) in names.enumerated() {
             let isLast = place + 1 == names.count
             let segment = try makeSegment(name.baseOffset, generation: name.generation, in: directory, files, .readWrite)
-            let scan = try scan(segment, &producers, &transactions, options, nowMillis, in: directory, files, isLast: isLast)
+            let scan = try scan(segment, &producers, &transactions, options, nowMillis, in: directory, files, followedBy: names[(place + 1)...])
             var tails = result?.tails ?? []
             var failure = scan.failure
             if failure == nil, segment.baseOffset != expected { failure = .corrupted(path: segment.file.path, reason: "it follows offset \(expected)") }
@@ -97,8 +104,9 @@ extension PartitionLog {
 
     private static func scan(
         _ segment: Segment, _ producers: inout ProducerStates, _ transactions: inout TransactionIndex, _ options: LogOptions, _ nowMillis: Int64,
-        in directory: String, _ files: any FileSystem, isLast: Bool
+        in directory: String, _ files: any FileSystem, followedBy later: ArraySlice<SegmentName>
     ) throws(IOFailure) -> Scan {
+        let isLast = later.isEmpty
         let fileSize = try segment.file.size()
         if files.exists(segment.indexPath) {
             if let known = segment.restore(fromIndex: try files.open(segment.indexPath, .read).readAll()) {
@@ -139,9 +147,21 @@ extension PartitionLog {
             }
             return Scan(hasIndex: hasIndex)
         }
+        // An index is written when its segment is durable, and all before it are.
+        for name in later where try hasIndex(name, in: directory, files) {
+            let reason = "no batch at byte \(segment.size), and \(name.text).log, which follows it, was acknowledged"
+            return Scan(failure: .corrupted(path: segment.file.path, reason: reason))
+        }
         try segment.file.truncate(to: segment.size)
         try segment.file.sync()
         return Scan(tail: TruncatedTail(path: segment.file.path, keptBytes: segment.size, cutBytes: fileSize - segment.size))
+    }
+
+    /// Whether a whole index says that something of the segment was durable.
+    private static func hasIndex(_ name: SegmentName, in directory: String, _ files: any FileSystem) throws(IOFailure) -> Bool {
+        let segment = try makeSegment(name.baseOffset, generation: name.generation, in: directory, files, .read)
+        guard files.exists(segment.indexPath) else { return false }
+        return segment.restore(fromIndex: try files.open(segment.indexPath, .read).readAll()) != nil && segment.size > 0
     }
 
     private static func dropSegments(_ names: [SegmentName], _ directory: String, _ files: any FileSystem) throws(IOFailure) -> [TruncatedTail] {

@@ -10,6 +10,8 @@ final class Segment: @unchecked Sendable {
     let generation: Int
     let file: any File
     let indexPath: String
+    /// No record's offset is above: it could be counted on.
+    static let offsetMax = Int64.max >> 1
     /// Bytes written; the part readers may see ends at `visibleSize`.
     var size = 0
     var visibleSize = 0
@@ -22,6 +24,8 @@ final class Segment: @unchecked Sendable {
     /// Below this offset compaction has looked for newer records of the same keys; -1 before it has been here.
     var cleanedTo: Int64 = -1
     var index: [IndexEntry] = []
+    /// Bytes that its index file covers, or would if there had been room for it. Used by the flusher alone.
+    var indexedSize = 0
     /// The first position whose batch gets the next entry.
     private var nextIndexPosition = 0
 
@@ -48,7 +52,7 @@ final class Segment: @unchecked Sendable {
     /// What a file's name without its ending says; nil when it is no segment's.
     static func parse(_ name: Substring) -> (baseOffset: Int64, generation: Int)? {
         let parts = name.split(separator: "-", omittingEmptySubsequences: false)
-        guard parts.count <= 2, parts[0].count == 20, let base = Int64(parts[0]), base >= 0 else { return nil }
+        guard parts.count <= 2, parts[0].count == 20, let base = Int64(parts[0]), (0...offsetMax).contains(base) else { return nil }
         guard parts.count == 2 else { return (base, 0) }
         guard let generation = Int(parts[1]), generation > 0 else { return nil }
         return (base, generation)
@@ -146,8 +150,11 @@ final class Segment: @unchecked Sendable {
             let producers = try ProducerStates(from: &reader)
             let transactions = try TransactionIndex(from: &reader)
             try reader.finish()
-            guard covered >= 0, next >= baseOffset else { return nil }
+            guard covered >= 0, covered <= Int64(UInt32.max), next >= baseOffset, next - baseOffset <= Int64(Int32.max) + 1,
+                Self.isAscending(entries, below: covered)
+            else { return nil }
             size = Int(covered)
+            indexedSize = size
             nextOffset = next
             maxTimestamp = timestamp
             (firstAppendMillis, lastAppendMillis, cleanedTo) = (firstAppend, lastAppend, cleaned)
@@ -157,6 +164,11 @@ final class Segment: @unchecked Sendable {
         } catch {
             return nil
         }
+    }
+
+    private static func isAscending(_ entries: [IndexEntry], below end: Int64) -> Bool {
+        let isSorted = zip(entries, entries.dropFirst()).allSatisfy { $0.position < $1.position && $0.offsetDelta < $1.offsetDelta }
+        return isSorted && entries.allSatisfy { Int64($0.position) < end }
     }
 }
 

@@ -13,6 +13,8 @@ struct SegmentName: Hashable {
         var found: [SegmentName] = []
         var indexes: Set<SegmentName> = []
         for name in try files.list(directory) {
+            // Something that was to take another's place, when the process ended.
+            if name.hasSuffix(".new") { try files.remove(directory + "/" + name) }
             if name.hasSuffix(".log"), let parsed = Segment.parse(name.dropLast(4)) {
                 found.append(SegmentName(baseOffset: parsed.baseOffset, generation: parsed.generation))
             } else if name.hasSuffix(".index"), let parsed = Segment.parse(name.dropLast(6)) {

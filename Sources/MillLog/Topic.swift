@@ -118,6 +118,7 @@ struct TopicMetadata: Equatable {
                 }
             }
             try reader.finish()
+            guard partitionCount > 0 else { throw WireError.invalidLength(offset: 0, length: Int64(partitionCount)) }
         } catch {
             throw .corrupted(path: path, reason: "it is not a topic's description of version \(Self.version)")
         }

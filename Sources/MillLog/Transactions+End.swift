@@ -4,6 +4,8 @@ import Synchronization
 extension Transactions {
     /// Aborts what has been under way for too long and forgets producers that have been silent for a week; called now and then.
     package func expire() {
+        // A decision that may not be durable is not acted upon.
+        guard coordinator.isWell else { return coordinator.mend() }
         let now = nowMillis
         for transaction in all {
             switch transaction.phase {

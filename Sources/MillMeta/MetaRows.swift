@@ -80,27 +80,27 @@ enum MetaRows {
         let watermarks = try rows("watermarks", database, order: "object_id")
         var objects: [StoredObject] = []
         for row in try Row.fetchAll(database, sql: "SELECT * FROM objects ORDER BY id") {
-            let id: UInt32 = row["id"]
+            let id: UInt32 = try row.value("id")
             let own = columns[id] ?? []
-            let kindName: String = row["kind"]
+            let kindName: String = try row.value("kind")
             guard let kind = CatalogObject.Kind(rawValue: kindName), kind != .system else {
-                throw SQLError(.dataCorrupted, "the stored object \"\(row["name"] as String)\" is of no known kind: \(kindName)")
+                throw SQLError(.dataCorrupted, "the stored object \"\(try row.value("name") as String)\" is of no known kind: \(kindName)")
             }
             var object = CatalogObject(
-                id: ObjectID(id), schemaName: row["schema_name"], name: row["name"], kind: kind, columns: try own.map(column),
-                primaryKey: primaryKey(of: own),
-                dependencies: (dependencies[id] ?? []).map { ObjectID($0["depends_on"]) }, definition: row["definition"],
-                options: (options[id] ?? []).map { CatalogOption($0["name"], $0["value"]) })
+                id: ObjectID(id), schemaName: try row.value("schema_name"), name: try row.value("name"), kind: kind, columns: try own.map(column),
+                primaryKey: try primaryKey(of: own),
+                dependencies: try (dependencies[id] ?? []).map { ObjectID(try $0.value("depends_on")) }, definition: try row.value("definition"),
+                options: try (options[id] ?? []).map { CatalogOption(try $0.value("name"), try $0.value("value")) })
             var failure: SQLError?
-            if let text = PlanText(row, "query") {
+            if let text = try PlanText(row, "query") {
                 do throws(SQLError) { object.query = try text.decoded(BoundQuery.self, of: object) } catch { failure = error }
             }
-            if let text = watermarks[id]?.first.flatMap({ PlanText($0, "rule") }) {
+            if let text = try watermarks[id]?.first.flatMap({ try PlanText($0, "rule") }) {
                 do throws(SQLError) { object.watermark = try text.decoded(SourceWatermark.self, of: object) } catch { failure = error }
             }
             let job = try jobs[id]?.first.map { try self.job($0, of: object) }
-            let pause = pauses[id]?.first.map { UInt64(bitPattern: $0["number"] as Int64) }
-            objects.append(StoredObject(object: object, origin: origin(origins[id] ?? []), job: job, pause: pause, failure: failure))
+            let pause = try pauses[id]?.first.map { UInt64(bitPattern: try $0.value("number") as Int64) }
+            objects.append(StoredObject(object: object, origin: try origin(origins[id] ?? []), job: job, pause: pause, failure: failure))
         }
         return StoredCatalog(
             schemas: try String.fetchAll(database, sql: "SELECT name FROM schemas ORDER BY name"),
@@ -110,40 +110,41 @@ enum MetaRows {
 
     /// All rows of a table by the object they belong to, each object's in order.
     private static func rows(_ table: String, _ database: Database, order: String = "position") throws -> [UInt32: [Row]] {
-        Dictionary(grouping: try Row.fetchAll(database, sql: "SELECT * FROM \(table) ORDER BY object_id, \(order)")) { $0["object_id"] }
+        try Dictionary(grouping: Row.fetchAll(database, sql: "SELECT * FROM \(table) ORDER BY object_id, \(order)")) { try $0.value("object_id") }
     }
 
-    private static func primaryKey(of columns: [Row]) -> [Int] {
-        let places = columns.indices.compactMap { index -> (place: Int, column: Int)? in
-            let place: Int? = columns[index]["key_position"]
+    private static func primaryKey(of columns: [Row]) throws -> [Int] {
+        let places = try columns.indices.compactMap { index -> (place: Int, column: Int)? in
+            let place: Int? = try columns[index].value("key_position")
             return place.map { ($0, index) }
         }
         return places.sorted { $0.place < $1.place }.map(\.column)
     }
 
-    private static func origin(_ rows: [Row]) -> [SourceSplit: SplitOffset] {
+    private static func origin(_ rows: [Row]) throws -> [SourceSplit: SplitOffset] {
         var origin: [SourceSplit: SplitOffset] = [:]
         for row in rows {
-            let split = SourceSplit(name: row["split"], topic: row["topic"], partition: row["partition"])
-            origin[split] = SplitOffset(row["position"])
+            let split = SourceSplit(name: try row.value("split"), topic: try row.value("topic"), partition: try row.value("partition"))
+            origin[split] = SplitOffset(try row.value("position"))
         }
         return origin
     }
 
     private static func column(_ row: Row) throws -> CatalogColumn {
-        let typeName: String = row["type"]
+        let typeName: String = try row.value("type")
         guard let type = SQLType(name: typeName) else {
-            throw SQLError(.dataCorrupted, "the stored column \"\(row["name"] as String)\" is of no known type: \(typeName)")
+            throw SQLError(.dataCorrupted, "the stored column \"\(try row.value("name") as String)\" is of no known type: \(typeName)")
         }
         var column = CatalogColumn(
-            row["name"], type, isNullable: row["nullable"], defaultText: row["default_text"], isHidden: row["hidden"])
-        column.lengthMax = row["length_max"]
+            try row.value("name"), type, isNullable: try row.value("nullable"), defaultText: try row.value("default_text"),
+            isHidden: try row.value("hidden"))
+        column.lengthMax = try row.value("length_max")
         return column
     }
 
     private static func job(_ row: Row, of object: CatalogObject) throws -> StoredJob {
-        let stateName: String = row["state"]
-        guard let state = JobState(rawValue: stateName), let text = PlanText(row, "plan") else {
+        let stateName: String = try row.value("state")
+        guard let state = JobState(rawValue: stateName), let text = try PlanText(row, "plan") else {
             throw SQLError(.dataCorrupted, "the stored job of \"\(object.name)\" is in no known state: \(stateName)")
         }
         do throws(SQLError) {
@@ -157,8 +158,13 @@ enum MetaRows {
 
 extension PlanText {
     /// Columns `prefix`, `prefix_version` and `prefix_crc32c` of a row; nil when they are NULL.
-    fileprivate init?(_ row: Row, _ prefix: String) {
-        guard let text = row[prefix] as String? else { return nil }
-        self.init(text: text, version: row["\(prefix)_version"] ?? 0, checksum: row["\(prefix)_crc32c"] ?? 0)
+    fileprivate init?(_ row: Row, _ prefix: String) throws {
+        guard let text = try row.value(prefix) as String? else { return nil }
+        self.init(text: text, version: try row.value("\(prefix)_version") ?? 0, checksum: try row.value("\(prefix)_crc32c") ?? 0)
     }
+}
+
+extension Row {
+    /// A column's value; a subscript would end the process for one that does not fit its type.
+    fileprivate func value<T: DatabaseValueConvertible>(_ column: String) throws -> T { try decode(T.self, forColumn: column) }
 }

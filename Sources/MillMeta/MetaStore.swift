@@ -141,6 +141,9 @@ package final class MetaStore: Sendable {
             return SQLError(
                 .dataCorrupted, "could not \(attempt): \(error.message ?? "it is damaged")",
                 hint: "Restore it from a copy, or move it away to begin anew.")
+        case let error as RowDecodingError:
+            return SQLError(
+                .dataCorrupted, "could not \(attempt): \(error)", hint: "Restore it from a copy, or move it away to begin anew.")
         case let error as DatabaseError where error.resultCode == .SQLITE_FULL:
             return SQLError(.diskFull, "could not \(attempt): the disk is full", hint: "Try again when there is room.")
         case let error as DatabaseError: return SQLError(.ioError, "could not \(attempt): \(error.message ?? error.resultCode.description)")

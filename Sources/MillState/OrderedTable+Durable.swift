@@ -40,7 +40,7 @@ extension OrderedTable: DurableTable {
         guard shape.kind == .ordered, shape.rowBytes == UInt32(payloadBytes), shape.layout == UInt32(pageBytes) else {
             throw StateCorruption("keys with \(shape.rowBytes) bytes are stored where they have \(payloadBytes)")
         }
-        guard shape.used < UInt64(OrderedPage.noPage), UInt64(shape.first) < shape.used else {
+        guard shape.used < UInt64(OrderedPage.noPage), UInt64(shape.first) < shape.used, shape.count < 1 << 48 else {
             throw StateCorruption("page \(shape.first) of \(shape.used) pages as a root")
         }
         precondition(count == 0 && pagesUsed == 1, "state is given to a table that has none")
@@ -83,7 +83,8 @@ extension OrderedTable: DurableTable {
         let highBytes = pageBytes - page.heapStart
         guard page.pageBytes == pageBytes, page.payloadBytes == (page.isLeaf ? payloadBytes : Self.childBytes), highBytes >= 0,
             page.inlineKeyBytesMax == pageBytes / 8, page.level < Self.depthMax, lowBytes + highBytes <= pageBytes,
-            lowBytes + highBytes + (heapPart.count + 7) & ~7 <= body.count
+            lowBytes + highBytes + (heapPart.count + 7) & ~7 <= body.count, page.prefixCount <= OrderedPage.prefixBytesMax,
+            page.garbage <= highBytes
         else { throw StateCorruption("an ordered page of \(page.count) entries that is not whole") }
         page.base.copyMemory(from: source, byteCount: lowBytes)
         (page.base + page.heapStart).copyMemory(from: source + lowBytes, byteCount: highBytes)
@@ -92,7 +93,9 @@ extension OrderedTable: DurableTable {
 
     private func restoreEntry(_ page: OrderedPage, _ index: Int, from heapPart: UnsafeRawBufferPointer) throws(StateCorruption) {
         let (offset, keyCount) = (page.offset(index), page.keyCount(index))
-        guard offset >= page.heapStart, offset & 7 == 0, offset + page.recordBytes(keyCount: keyCount) <= pageBytes else {
+        guard offset >= page.heapStart, offset & 7 == 0, offset + page.recordBytes(keyCount: keyCount) <= pageBytes,
+            keyCount >= page.prefixCount || index < page.firstCompared
+        else {
             throw StateCorruption("an entry at \(offset) of an ordered page")
         }
         func part(at start: UInt64, count: Int) throws(StateCorruption) -> UnsafeRawBufferPointer {
@@ -121,14 +124,27 @@ extension OrderedTable: DurableTable {
     package func finishRestore() throws(StateCorruption) {
         var reached = [Bool](repeating: false, count: pagesUsed)
         var keys = 0
-        var open = [root]
-        while let number = open.popLast() {
-            guard Int(number) < pagesUsed, pages[Int(number)] != nil, !reached[Int(number)] else {
-                throw StateCorruption("an ordered table leads to page \(number), which is missing or reached twice")
+        var level = [root]
+        var height: Int?
+        while !level.isEmpty {
+            var below: [UInt32] = []
+            for (index, number) in level.enumerated() {
+                guard Int(number) < pagesUsed, pages[Int(number)] != nil, !reached[Int(number)] else {
+                    throw StateCorruption("an ordered table leads to page \(number), which is missing or reached twice")
+                }
+                reached[Int(number)] = true
+                let page = page(number)
+                // The pages of a level are linked in the order of their keys.
+                let previous = index > 0 ? level[index - 1] : OrderedPage.noPage
+                let next = index + 1 < level.count ? level[index + 1] : OrderedPage.noPage
+                guard page.previous == previous, page.next == next, page.level == height ?? page.level, page.isLeaf || page.count > 0 else {
+                    throw StateCorruption("page \(number) of an ordered table does not fit its neighbours")
+                }
+                height = page.level
+                if page.isLeaf { keys += page.count } else { below += (0..<page.count).map { page.child($0) } }
             }
-            reached[Int(number)] = true
-            let page = page(number)
-            if page.isLeaf { keys += page.count } else { open += (0..<page.count).map { page.child($0) } }
+            height = height.map { $0 - 1 }
+            level = below
         }
         guard keys == count else { throw StateCorruption("\(keys) keys where the record names \(count)") }
         for number in 0..<pagesUsed where !reached[number] {

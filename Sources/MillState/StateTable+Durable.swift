@@ -93,7 +93,8 @@ extension StateTable: DurableTable {
             if let slab = page.slab(after: index > 0 ? pages[index - 1] : nil) { slabs.append(slab) }
         }
         // Whoever needs a part before gets it as ever.
-        populating = PinnedThread(stackBytes: 1 << 20) { [slabs] in
+        // Without it memory is handed out as ever.
+        populating = try? PinnedThread(stackBytes: 1 << 20) { [slabs] in
             directory.directory.populate()
             for slab in slabs.reversed() { slab.populate() }
         }
@@ -148,6 +149,7 @@ extension StateTable: DurableTable {
             if isIndexed, live <= count { directory.insert(storedHash(number), number) }
         }
         guard live == count else { throw StateCorruption("\(live) rows where the record names \(count)") }
+        try checkFreeRows()
         for index in layout.columns.indices where nulls[index / 64] >> UInt64(index % 64) & 1 != 0 { noteNulls(index) }
         setHeapBytes(heapBytes)
         watch.pointee.noteRestored(pages.count)
@@ -156,6 +158,18 @@ extension StateTable: DurableTable {
 }
 
 extension StateTable {
+    /// Every free row is reached from the first one, and nothing else is: rows are given out again from there.
+    private func checkFreeRows() throws(StateCorruption) {
+        let used = store.pointee.used
+        var (free, left) = (store.pointee.freeHead, used - count)
+        while free != 0 {
+            guard left > 0, Int(free) <= used, storedHash(free - 1) == 0 else { throw StateCorruption("row \(free) is not free") }
+            free = row(free - 1).load(fromByteOffset: layout.payloadOffset, as: UInt32.self)
+            left -= 1
+        }
+        guard left == 0 else { throw StateCorruption("\(left) free rows are not known") }
+    }
+
     /// Rows whose slots are asked for before they are filled.
     private static let rowsAhead = 16
 

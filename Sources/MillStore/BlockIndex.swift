@@ -18,10 +18,14 @@ struct BlockIndex: Sendable {
         return (places[table] ?? []).enumerated().filter { index, place in index >= wholes[place.page] ?? 0 }.map(\.element)
     }
 
-    private mutating func note(_ place: BlockPlace) {
+    /// - Parameter pages: how many a table can have, by table.
+    private mutating func note(_ place: BlockPlace, _ pages: [TableID: UInt64]) {
+        // Of a table that is no more.
+        guard let limit = pages[place.table] else { return }
         if place.isWhole { wholes[place.table, default: [:]][place.page] = places[place.table]?.count ?? 0 }
         places[place.table, default: []].append(place)
-        bases.note(place)
+        // What is out of bounds is the table's to refuse.
+        if UInt64(place.page) < limit { bases.note(place) }
     }
 
     // MARK: Reading
@@ -38,15 +42,18 @@ struct BlockIndex: Sendable {
     ) throws(IOFailure) {
         let reading = Reading(record.files, files, isCancelled)
         if record.files.count > 1, record.files.reduce(0, { $0 + Int($1.bytes) }) >= Self.sharedBytesMin {
-            let helper = PinnedThread(stackBytes: 1 << 20) { reading.readFiles() }
+            // Alone it takes longer.
+            let helper = try? PinnedThread(stackBytes: 1 << 20) { reading.readFiles() }
             reading.readFiles()
-            helper.join()
+            helper?.join()
         } else {
             reading.readFiles()
         }
+        // A row takes its place in a page of its own at worst.
+        let pages = Dictionary(record.tables.map { ($0.id, $0.shape.used) }) { max($0, $1) }
         for result in reading.results {
             let found = try result.get()
-            for place in found.places { note(place) }
+            for place in found.places { note(place, pages) }
             if damage == nil { damage = found.damage }
         }
     }

@@ -59,7 +59,8 @@ final class BlockReader {
 
     /// Calls `body` with every run and its bytes, which begin with the first block.
     func forEachRun(_ body: (Run, UnsafeRawBufferPointer) throws(StateCorruption) -> Void) throws(StateCorruption) {
-        guard runs.reduce(0, { $0 + $1.byteCount }) > aloneBytesMax else {
+        // Without a thread it takes longer.
+        guard runs.reduce(0, { $0 + $1.byteCount }) > aloneBytesMax, let ahead = try? ReadAhead(runs, files, slots: Self.aheadMax) else {
             var buffer: [UInt8] = []
             for run in runs {
                 try Self.read(run, files, into: &buffer).get()
@@ -67,7 +68,6 @@ final class BlockReader {
             }
             return
         }
-        let ahead = ReadAhead(runs, files, slots: Self.aheadMax)
         defer { ahead.stop() }
         for (index, run) in runs.enumerated() {
             let buffer = try ahead.take(index)
@@ -127,12 +127,11 @@ private final class ReadAhead: Sendable {
     private let filled = Semaphore()
     private let thread = Mutex<PinnedThread?>(nil)
 
-    init(_ runs: [BlockReader.Run], _ files: [UInt64: any File], slots: Int) {
+    init(_ runs: [BlockReader.Run], _ files: [UInt64: any File], slots: Int) throws(ThreadFailure) {
         state = Mutex(State(slots: Array(repeating: Slot(), count: slots)))
         for _ in 0..<slots { free.signal() }
-        thread.withLock { [self] thread in
-            thread = PinnedThread(stackBytes: 1 << 20) { self.read(runs, files) }
-        }
+        let started = try PinnedThread(stackBytes: 1 << 20) { [self] in read(runs, files) }
+        thread.withLock { $0 = started }
     }
 
     private func read(_ runs: [BlockReader.Run], _ files: [UInt64: any File]) {

@@ -77,6 +77,8 @@ package struct CheckpointRecord: Sendable, Hashable {
     static let magic = Array("MILLCKPT".utf8)
     static let version: UInt32 = 1
     static let headerBytes = 24
+    /// Of a page file's bytes and a table's rows: more than there can be, and little enough to be summed up.
+    static let countMax: UInt64 = 1 << 40
 
     // MARK: Bytes
 
@@ -118,14 +120,14 @@ package struct CheckpointRecord: Sendable, Hashable {
         let part = try header.take(count)
         guard header.isAtEnd, checksum(part) == sum else { throw RecordDamage() }
         var body = RecordReader(part)
-        number = try body.get(UInt64.self)
-        let epoch = Epoch(try body.get(UInt64.self))
+        number = try body.getNumber()
+        let epoch = Epoch(try body.getNumber())
         let openedAt = try body.get(Int64.self)
-        let dmlPosition = DMLPosition(try body.get(UInt64.self))
+        let dmlPosition = DMLPosition(try body.getNumber())
         workers = Int(try body.get(UInt32.self))
         nextTable = try body.get(UInt32.self)
         files = try body.getList { (body) throws(RecordDamage) in
-            PageFile(number: try body.get(UInt64.self), bytes: try body.get(UInt64.self))
+            PageFile(number: try body.getNumber(), bytes: try body.getNumber(max: Self.countMax))
         }
         tables = try body.getList { (body) throws(RecordDamage) in try Table(&body) }
         position = EpochPosition(epoch: epoch, openedAtMicros: openedAt, dmlPosition: dmlPosition, offsets: try SourceOffsets(from: &body))
@@ -171,8 +173,9 @@ extension CheckpointRecord.Table {
         place = TablePlace(job: job, node: node, ordinal: ordinal, worker: Int(try body.get(UInt16.self)))
         guard let kind = TableShape.Kind(rawValue: try body.get(UInt8.self)) else { throw RecordDamage() }
         shape = TableShape(
-            kind: kind, rowBytes: try body.get(UInt32.self), layout: try body.get(UInt32.self), used: try body.get(UInt64.self),
-            count: try body.get(UInt64.self), first: try body.get(UInt32.self))
+            kind: kind, rowBytes: try body.get(UInt32.self), layout: try body.get(UInt32.self),
+            used: try body.getNumber(max: CheckpointRecord.countMax), count: try body.getNumber(max: CheckpointRecord.countMax),
+            first: try body.get(UInt32.self))
     }
 }
 

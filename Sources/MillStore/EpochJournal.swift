@@ -155,7 +155,7 @@ package final class EpochJournal: Sendable {
         guard checksum(part) == sum, count > 0 else { throw RecordDamage() }
         var body = RecordReader(part)
         return EpochPosition(
-            epoch: Epoch(try body.get(UInt64.self)), openedAtMicros: try body.get(Int64.self), dmlPosition: DMLPosition(try body.get(UInt64.self)),
+            epoch: Epoch(try body.getNumber()), openedAtMicros: try body.get(Int64.self), dmlPosition: DMLPosition(try body.getNumber()),
             offsets: try SourceOffsets(from: &body))
     }
 }

@@ -44,6 +44,13 @@ package struct RecordReader {
         return part.withUnsafeBytes { T(littleEndian: $0.loadUnaligned(as: T.self)) }
     }
 
+    /// A number that is counted on from, or summed up with others: one above `max` would overflow there.
+    package mutating func getNumber(max: UInt64 = 1 << 62) throws(RecordDamage) -> UInt64 {
+        let number = try get(UInt64.self)
+        guard number <= max else { throw RecordDamage() }
+        return number
+    }
+
     package mutating func getBytes() throws(RecordDamage) -> [UInt8] { Array(try take(Int(try get(UInt32.self)))) }
 
     package mutating func getText() throws(RecordDamage) -> String {

@@ -7,23 +7,23 @@ import Synchronization
 /// Usable from any thread.
 package final class RecoveredState: Sendable {
     package let record: CheckpointRecord
-    let files: [UInt64: any File]
     private let tables: [TablePlace: CheckpointRecord.Table]
     private let state: Mutex<State>
 
     private struct State {
+        var files: [UInt64: any File]
         var blocks: BlockIndex?
+        var isClosed = false
         var progress: RecoveryProgress
         var isCancelled = false
     }
 
     init(record: CheckpointRecord, files: [UInt64: any File]) {
         self.record = record
-        self.files = files
         workers = record.tables.reduce(into: [:]) { $0[$1.place.job] = max($0[$1.place.job] ?? 0, $1.place.worker + 1) }
         jobs = Set(workers.keys)
         tables = Dictionary(record.tables.map { ($0.place, $0) }) { first, _ in first }
-        state = Mutex(State(progress: RecoveryProgress(record)))
+        state = Mutex(State(files: files, progress: RecoveryProgress(record)))
     }
 
     /// Jobs that the checkpoint holds.
@@ -38,6 +38,16 @@ package final class RecoveredState: Sendable {
 
     /// Nothing is read any more: who asks for a table gets 57P01.
     package func cancel() { state.withLock { $0.isCancelled = true } }
+
+    var files: [UInt64: any File] { state.withLock { $0.files } }
+
+    /// Nothing is taken from it any more. Its files are closed: those that no later checkpoint needs would else keep their room on the disk.
+    package func close() {
+        state.withLock { state in
+            state.isClosed = true
+            (state.files, state.blocks) = ([:], nil)
+        }
+    }
 
     var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
@@ -55,10 +65,12 @@ package final class RecoveredState: Sendable {
 
     /// Fills a table with what it held.
     /// - Returns: false when the checkpoint does not have it.
-    /// - Throws: XX001 when what is stored is damaged, 58030 when it cannot be read, 57P01 when it is not wanted any more.
+    /// - Throws: XX001 when what is stored is damaged, 58030 when it cannot be read, 57P01 when it is not wanted any more, 55000 after `close`.
     package func restore(_ table: any DurableTable, at place: TablePlace) throws(SQLError) -> Bool {
         guard let stored = tables[place] else { return false }
-        guard let blocks = state.withLock({ $0.blocks }) else { preconditionFailure("a table is restored after its blocks were found") }
+        let (found, isClosed) = state.withLock { ($0.blocks, $0.isClosed) }
+        guard !isClosed else { throw SQLError(.objectNotInPrerequisiteState, "the checkpoint that the start found is no longer at hand") }
+        guard let blocks = found else { preconditionFailure("a table is restored after its blocks were found") }
         do throws(StateCorruption) {
             if let damage = blocks.damage { throw StateCorruption(damage) }
             try table.restore(stored.shape)
@@ -80,6 +92,7 @@ package final class RecoveredState: Sendable {
         _ blocks: [BlockPlace], to table: any DurableTable, _ stored: CheckpointRecord.Table
     ) throws(StateCorruption) {
         let bytes = blocks.reduce(0) { $0 + $1.bytes }
+        let files = files
         var (bytesRead, rowsRead) = (0, UInt64(0))
         try BlockReader(blocks, files).forEachRun { run, memory throws(StateCorruption) in
             if isCancelled { throw StateCorruption("it was not read to its end") }

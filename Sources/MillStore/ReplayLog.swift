@@ -8,8 +8,8 @@ import Synchronization
 /// A record's number is its position; each names the reject that it stands for, so one sync makes the record part of the source and takes
 /// the reject away. Kept in memory as well, up to `bytesMax`, and on disk when there is a directory.
 ///
-/// Threading: any thread. After a crash a torn entry at the end is cut off: nobody was told of it. When a sync fails nobody knows what is
-/// on disk, and nothing more is taken before the next start.
+/// Threading: any thread. After a crash a torn entry at the end is cut off: nobody was told of it. One that is damaged although a mark behind it
+/// says that it was durable is not. When a sync fails nobody knows what is on disk, and nothing more is taken before the next start.
 package final class ReplayLog: Sendable {
     package struct Entry: Sendable, Equatable {
         /// The reject that it stands for.
@@ -66,22 +66,34 @@ package final class ReplayLog: Sendable {
     }
 
     /// Takes up what an earlier process wrote.
-    /// - Throws: what the file system says.
-    package init(reading place: Place) throws(IOFailure) {
-        let file = try place.files.open(place.path, .readWrite)
-        let bytes = try file.readAll()
+    /// - Throws: 58030 or 53100 when the file cannot be read; XX001 when something is damaged that was acknowledged.
+    package init(reading place: Place) throws(SQLError) {
+        let (file, bytes): (any File, [UInt8])
+        do throws(IOFailure) {
+            file = try place.files.open(place.path, .readWrite)
+            bytes = try file.readAll()
+        } catch { throw error.sqlError }
         var state = State(file: file)
         var rest = bytes[...]
-        while let (entry, length) = Self.entry(at: rest) {
-            state.entries.append(entry)
-            state.byteCount += entry.record.count
+        while let (frame, length) = Self.frame(at: rest) {
+            if case .entry(let entry) = frame {
+                state.entries.append(entry)
+                state.byteCount += entry.record.count
+            }
             rest = rest.dropFirst(length)
         }
         state.fileBytes = bytes.count - rest.count
-        if !rest.isEmpty { try file.truncate(to: state.fileBytes) }
-        // What an earlier process wrote and did not sync is read from here on.
-        try file.sync()
-        try place.files.syncDirectory(place.directory)
+        guard !Self.isVouchedFor(rest) else {
+            throw SQLError(
+                .dataCorrupted, "\"\(place.path)\" is damaged: the entry at byte \(state.fileBytes) is not whole, and it was acknowledged",
+                hint: "Restore the data directory from a copy; docs/operating.md says how to go on without what is damaged.")
+        }
+        do throws(IOFailure) {
+            if !rest.isEmpty { try file.truncate(to: state.fileBytes) }
+            // What an earlier process wrote and did not sync is read from here on.
+            try file.sync()
+            try place.files.syncDirectory(place.directory)
+        } catch { throw error.sqlError }
         self.place = place
         self.state = Mutex(state)
     }
@@ -125,7 +137,8 @@ package final class ReplayLog: Sendable {
                 hint: "Write the rest to the source's topic.")
         }
         if let failure = state.failure { throw failure.sqlError }
-        let bytes = entries.flatMap(Self.bytes)
+        // Whoever finds what is before the mark damaged knows that it was acknowledged.
+        let bytes = (state.fileBytes > 0 ? Self.mark(state.fileBytes) : []) + entries.flatMap(Self.bytes)
         if let place {
             do throws(IOFailure) { try write(bytes, at: place, &state) } catch { throw error.sqlError }
         }
@@ -169,6 +182,17 @@ package final class ReplayLog: Sendable {
 
     // MARK: Bytes
 
+    /// What is found in a file.
+    private enum Frame {
+        case entry(Entry)
+        /// So many of the file's first bytes were durable when it was written.
+        case mark(durableBytes: UInt64)
+    }
+
+    private static let frameBytes = 8
+    /// Of a mark's body; an entry's is longer.
+    private static let markBytes = 8
+
     private static func bytes(_ entry: Entry) -> [UInt8] {
         var body = RecordWriter()
         body.put(entry.split.name)
@@ -176,24 +200,51 @@ package final class ReplayLog: Sendable {
         body.put(entry.split.partition)
         body.put(entry.position)
         body.put(bytes: entry.record)
+        return framed(body.bytes)
+    }
+
+    private static func mark(_ durableBytes: Int) -> [UInt8] {
+        var body = RecordWriter()
+        body.put(UInt64(durableBytes))
+        return framed(body.bytes)
+    }
+
+    private static func framed(_ body: [UInt8]) -> [UInt8] {
         var whole = RecordWriter()
-        whole.put(checksum(body.bytes))
-        whole.put(bytes: body.bytes)
+        whole.put(checksum(body))
+        whole.put(bytes: body)
         return whole.bytes
     }
 
-    /// The entry at the beginning and its length; nil when it is not whole.
-    private static func entry(at bytes: ArraySlice<UInt8>) -> (Entry, length: Int)? {
+    /// What is at the beginning and its length; nil when it is not whole.
+    private static func frame(at bytes: ArraySlice<UInt8>) -> (Frame, length: Int)? {
         do throws(RecordDamage) {
-            var head = RecordReader(bytes.prefix(8))
+            var head = RecordReader(bytes.prefix(frameBytes))
             let sum = try head.get(UInt32.self)
             let length = Int(try head.get(UInt32.self))
-            guard length <= bytes.count - 8 else { return nil }
-            let body = bytes.dropFirst(8).prefix(length)
+            guard length <= bytes.count - frameBytes else { return nil }
+            let body = bytes.dropFirst(frameBytes).prefix(length)
             guard checksum(body) == sum else { return nil }
             var reader = RecordReader(body)
+            if length == markBytes { return (.mark(durableBytes: try reader.get(UInt64.self)), frameBytes + length) }
             let split = SourceSplit(name: try reader.getText(), topic: try reader.getText(), partition: try reader.get(Int32.self))
-            return (Entry(split: split, position: try reader.get(Int64.self), record: try reader.getBytes()), 8 + length)
+            return (.entry(Entry(split: split, position: try reader.get(Int64.self), record: try reader.getBytes())), frameBytes + length)
         } catch { return nil }
+    }
+
+    /// Whether a mark says that the first byte of a file's rest was durable: then it is no torn tail.
+    private static func isVouchedFor(_ rest: ArraySlice<UInt8>) -> Bool {
+        // The length that a mark begins with after its checksum.
+        let length = [UInt8(markBytes), 0, 0, 0]
+        var place = rest.startIndex
+        while place + frameBytes + markBytes <= rest.endIndex {
+            if rest[place + 4] == length[0], rest[place + 4..<place + frameBytes].elementsEqual(length),
+                case .mark(let durableBytes)? = frame(at: rest[place...])?.0, durableBytes > UInt64(rest.startIndex)
+            {
+                return true
+            }
+            place += 1
+        }
+        return false
     }
 }

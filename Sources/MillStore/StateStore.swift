@@ -3,6 +3,12 @@ package import MillIO
 package import MillState
 import Synchronization
 
+#if canImport(Glibc)
+import Glibc
+#else
+import Darwin
+#endif
+
 /// One table in a checkpoint.
 package struct SealedTable: Sendable {
     package var place: TablePlace
@@ -113,6 +119,9 @@ package final class StateStore: Sendable {
         return id(of: place)
     }
 
+    /// Jobs that are no more: their places get other numbers, should they come again.
+    package func forget(_ jobs: Set<ObjectID>) { names.withLock { names in names.ids = names.ids.filter { !jobs.contains($0.key.job) } } }
+
     /// Pages that the next seal of a table is to hold whole, for their file is to be emptied.
     package func rewriting(_ table: TableID) -> [UInt32] { names.withLock { $0.rewriting.removeValue(forKey: table) ?? [] } }
 
@@ -196,6 +205,9 @@ package final class StateStore: Sendable {
 
     /// Under another name at first: a record that is not whole counts for nothing.
     private func write(_ record: CheckpointRecord, _ retry: (IOFailure) -> Bool) throws(IOFailure) {
+        let noteBytes = record.notes.reduce(0) { $0 + $1.bytes.count }
+        // Its length is written as a u32.
+        guard noteBytes <= Self.noteBytesMax else { throw IOFailure("write", path: path("checkpoint", record.number), errorNumber: EFBIG) }
         let bytes = record.bytes
         try attempt(retry) { () throws(IOFailure) in
             let file = try self.files.open(self.path("checkpoint", record.number) + ".new", .create)
@@ -225,13 +237,15 @@ package final class StateStore: Sendable {
 
     // MARK: Names
 
+    /// Of all notes of a checkpoint.
+    private static let noteBytesMax = 3 << 30
     static let header: [UInt8] = Array("MILLPAGE".utf8) + [1, 0, 0, 0, 0, 0, 0, 0]
 
     func path(_ kind: String, _ number: UInt64) -> String { "\(directory)/\(kind)-\(number)" }
 
     private static func parse(_ name: String) -> (kind: String, number: UInt64)? {
         let parts = name.split(separator: "-", maxSplits: 1)
-        guard parts.count == 2, let number = UInt64(parts[1]) else { return nil }
+        guard parts.count == 2, let number = UInt64(parts[1]), number <= 1 << 62 else { return nil }
         return (String(parts[0]), number)
     }
 

@@ -198,7 +198,7 @@ struct Inspection: Encodable {
     }
 
     private mutating func readState(_ files: any FileSystem, _ verifies: Bool) throws {
-        let state = try StateInspection(directory: "\(directory)/state", files: files, verifies: verifies)
+        let state = try stateInspection(files, verifies)
         damage += state.damage.map { "state: \($0)" }
         if state.record == nil, !state.checkpoints.isEmpty { damage.append("state: no checkpoint is whole, so a start is refused") }
         journals = state.journals.map { journal in
@@ -219,6 +219,17 @@ struct Inspection: Encodable {
             noteBytes: record.notes.reduce(0) { $0 + $1.bytes.count })
     }
 
+    /// A process that uses the directory may take files away meanwhile; another look then finds those that have come in their place.
+    private func stateInspection(_ files: any FileSystem, _ verifies: Bool) throws -> StateInspection {
+        func look() throws(IOFailure) -> StateInspection { try StateInspection(directory: "\(directory)/state", files: files, verifies: verifies) }
+        for _ in 1..<Self.looksMax where isRunning {
+            if let state = try? look(), state.damage.isEmpty { return state }  // The last look says what is wrong.
+        }
+        return try look()
+    }
+
+    private static let looksMax = 5
+
     private func offsets(_ offsets: SourceOffsets) -> [Offset] {
         offsets.sorted { $0.key < $1.key }.flatMap { source, splits in
             splits.sorted { $0.key < $1.key }.map { split, offset in
@@ -236,6 +247,7 @@ struct Inspection: Encodable {
             let log = try DMLLog(environment: environment, directory: path)
             defer { log.close() }
             note(log.truncatedTail)
+            damage += log.damage.map { "dml: \($0.sqlError.message)" }
             transactions = Transactions(last: log.durablePosition.number, files: names.count, bytes: bytes)
         } catch { damage.append("dml: \(error)") }
     }

@@ -54,7 +54,7 @@ final class Server: Sendable {
         try await ListenerProbe.check(options.pg, listener: "Postgres", option: "--pg")
         for kafka in options.kafka { try await ListenerProbe.check(kafka.address, listener: "Kafka", option: "--kafka") }
         try await ListenerProbe.check(options.http, listener: "HTTP", option: "--http")
-        try environment.files.createDirectory(options.dataDirectory)
+        try environment.files.createDurableDirectory(options.dataDirectory)
         let directoryLock = try held ?? DirectoryLock(options.dataDirectory)
         let health = ServerHealth(environment.clock)
         var http: HTTPServer?
@@ -66,13 +66,8 @@ final class Server: Sendable {
         let meta = try MetaStore(path: options.dataDirectory + "/meta.db")
         let log = try Log(environment: environment, directory: options.dataDirectory + "/log")
         health.set(log: log)
-        for tail in log.truncatedTails {
-            logger.warning("cut a torn tail off", metadata: ["path": "\(tail.path)", "kept_bytes": "\(tail.keptBytes)", "cut_bytes": "\(tail.cutBytes)"])
-        }
         let dmlLog = try DMLLog(environment: environment, directory: options.dataDirectory + "/dml")
-        if let tail = dmlLog.truncatedTail {
-            logger.warning("cut a torn tail off", metadata: ["path": "\(tail.path)", "kept_bytes": "\(tail.keptBytes)", "cut_bytes": "\(tail.cutBytes)"])
-        }
+        tell(log, dmlLog, logger)
         var kafka: KafkaServer?
         var bound: [KafkaServer.BoundAddress] = []
         var addresses: [String] = []
@@ -119,6 +114,22 @@ final class Server: Sendable {
             health: health, kafkaAddresses: bound.map(\.description), pgAddress: pgAddress,
             httpAddress: http?.port.map { "\(options.http.host):\($0)" }, ticks: ticks(log, clock, logger),
             troubles: troubles(engine, clock, logger), recovery: recovery)
+    }
+
+    /// What was found wrong with the logs.
+    private static func tell(_ log: Log, _ dmlLog: DMLLog, _ logger: Logger) {
+        for tail in log.truncatedTails + [dmlLog.truncatedTail].compactMap({ $0 }) {
+            logger.warning("cut a torn tail off", metadata: ["path": "\(tail.path)", "kept_bytes": "\(tail.keptBytes)", "cut_bytes": "\(tail.cutBytes)"])
+        }
+        for damage in dmlLog.damage { logger.error("damaged transactions", metadata: ["error": "\(damage.sqlError.message)"]) }
+        for topic in log.allTopics {
+            for partition in topic.partitions {
+                guard let failure = partition.failure else { continue }
+                logger.error(
+                    "a partition is stopped",
+                    metadata: ["topic": "\(topic.name)", "partition": "\(partition.index)", "error": "\(failure.sqlError.message)"])
+            }
+        }
     }
 
     private static func recover(_ engine: Engine, _ clock: any Clock, _ logger: Logger) async throws(SQLError) {

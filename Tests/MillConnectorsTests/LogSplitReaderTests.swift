@@ -231,6 +231,50 @@ import Darwin
         }
     }
 
+    /// What a connector was told of an earlier process.
+    @Test func aTopicThatWasMadeAnewMeanwhileIsNotTakenForTheOldOne() throws {
+        try withLog { log in
+            try log.createTopic(name: "t", partitions: 1)
+            let first = try connector(log)
+            #expect(first.incarnation == nil)
+            #expect(try first.currentSplits().count == 1)
+            let incarnation = try #require(first.incarnation)
+            let same = try connector(log)
+            same.expect(incarnation: incarnation)
+            #expect(try same.currentSplits().count == 1 && same.incarnation == incarnation)
+            try log.deleteTopic(named: "t")
+            try log.createTopic(name: "t", partitions: 1)
+            let other = try connector(log)
+            other.expect(incarnation: incarnation)
+            let error = #expect(throws: SQLError.self) { try other.currentSplits() }
+            #expect(error?.message == "topic \"t\" was deleted and made anew")
+            other.expect(incarnation: "no id at all")
+            #expect(other.incarnation == incarnation)
+        }
+    }
+
+    @Test func aRecordThatTheDiskHasChangedIsNotRead() throws {
+        let files = MemoryFileSystem()
+        try files.createDirectory("/data")
+        let environment = Environment(files: files, clock: SystemClock(), random: SystemRandomSource())
+        let first = try Log(environment: environment, directory: "/data/log")
+        try first.createTopic(name: "t", partitions: 1)
+        for value in ["a", "b"] { try append(first, "t", [value]) }
+        first.close()
+        let path = "/data/log/t/0/00000000000000000000.log"
+        let size = try files.open(path, .read).size()
+        try [UInt8(0xFF)].withUnsafeBytes { try files.open(path, .readWrite).write($0, at: size - 3) }
+        let log = try Log(environment: environment, directory: "/data/log")
+        defer { log.close() }
+        let connector = try connector(log)
+        let split = try #require(try connector.currentSplits().first)
+        let reader = try connector.openReader(split, at: SplitOffset(0)) {}
+        let error = #expect(throws: SQLError.self) { while try reader.poll(maxRecords: 1, maxBytes: 1 << 20) != nil {} }
+        #expect(error?.sqlState == .dataCorrupted)
+        #expect(error?.message.hasPrefix("a record of \"t/0\" at or after offset 1 is damaged: record batch has checksum") == true, "\(String(describing: error))")
+        #expect(error?.mayPass == false)
+    }
+
     @Test func aPartitionThatReachesLessFarThanBeforeIsAnError() throws {
         let split = SourceSplit(name: "t/0", topic: "t", partition: 0)
         let ends = KnownEnds()

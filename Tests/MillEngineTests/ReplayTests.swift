@@ -54,6 +54,21 @@ import Testing
 
     private let quotes = #"REPLAY REJECTS FROM s USING replace(convert_from(raw, 'UTF8'), '''', '"')"#
 
+    @Test func aDamagedSideSplitStopsItsSourceAlone() async throws {
+        try await withEngine { (world) async throws in
+            try await create(world)
+            try await world.run(quotes)
+            try await world.run("REPLAY REJECTS FROM s USING '{\"a\":7}'; CREATE TABLE t (a int); INSERT INTO t VALUES (1)")
+        }
+        let name = try #require(try files.list("/data/replay").first)
+        try [UInt8(0xFF)].withUnsafeBytes { try files.open("/data/replay/\(name)", .readWrite).write($0, at: 20) }
+        try await withEngine { (world) async throws in
+            let error = await error { () throws(SQLError) in _ = try await world.run("SELECT * FROM v") }
+            #expect(error?.message.contains("/data/replay/\(name)\" is damaged: the entry at byte 0") == true, "\(String(describing: error))")
+            #expect(try await rows(world, "SELECT * FROM t") == [["1"]])
+        }
+    }
+
     @Test func correctedRecordsBecomeRowsAndTheOthersStay() async throws {
         try await withEngine { (world) async throws in
             try await create(world)

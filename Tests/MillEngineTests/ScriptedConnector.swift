@@ -17,6 +17,9 @@ final class ScriptedConnector: SourceConnector {
         /// Ends that are told beyond what the readers give.
         var missing: Int64 = 0
         var status: String?
+        /// What it is, and what it was told that it had been.
+        var incarnation: String?
+        var expected: String?
         /// Readers opened from now on fail when they get here.
         var failsAt: Int64?
         /// How they fail; damaged records when nil.
@@ -45,6 +48,8 @@ final class ScriptedConnector: SourceConnector {
     private func split(_ index: Int) -> SourceSplit { SourceSplit(name: "s/\(index)", topic: "s", partition: Int32(index)) }
 
     var status: String? { state.withLock { $0.status } }
+    var incarnation: String? { state.withLock { $0.incarnation } }
+    func expect(incarnation: String) { state.withLock { $0.expected = incarnation } }
 
     func resolveOrigin() throws(SQLError) -> [SourceSplit: SplitOffset] {
         Dictionary(uniqueKeysWithValues: try currentSplits().map { ($0, SplitOffset(0)) })

@@ -62,6 +62,25 @@ import Testing
         return flip
     }
 
+    @Test func aSourceIsToldWhatItWas() async throws {
+        let meta = try MetaStore.inMemory()
+        let source = ScriptedConnector(#"{"a":1}"#)
+        let connectors = ChangingAssembly(["s": source])
+        try await withEngine(meta, connectors) { world in
+            try await world.run(create("s"))
+            source.change { $0.incarnation = "the first" }
+            try await world.run("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM s; FLUSH")
+        }
+        let none = source.state.withLock { $0.expected }
+        #expect(none == nil)
+        try await withEngine(meta, connectors) { world in
+            let found = try await rows(world, "SELECT * FROM v")
+            #expect(found == [["1"]])
+        }
+        let expected = source.state.withLock { $0.expected }
+        #expect(expected == "the first")
+    }
+
     @Test func damageStopsItsOwnJobAlone() async throws {
         let meta = try MetaStore.inMemory()
         let connectors = ChangingAssembly(["s": ScriptedConnector(#"{"a":1}"#, #"{"a":2}"#)])

@@ -79,11 +79,13 @@ import Testing
             let other = world.connect()
             async let created: [EngineWorld.Answer] = world.run("CREATE MATERIALIZED VIEW v AS SELECT sum(a) AS n FROM s", on: other)
             // On a thread of its own: tests share few.
-            await withCheckedContinuation { continuation in
-                _ = PinnedThread {
-                    asked.wait()
-                    continuation.resume()
-                }
+            try await withCheckedThrowingContinuation { continuation in
+                do {
+                    _ = try PinnedThread {
+                        asked.wait()
+                        continuation.resume()
+                    }
+                } catch { continuation.resume(throwing: error) }
             }
             try await world.run("CREATE TABLE t (a int); INSERT INTO t VALUES (1); CREATE MATERIALIZED VIEW w AS SELECT a FROM t; DROP MATERIALIZED VIEW w")
             s.change { state in

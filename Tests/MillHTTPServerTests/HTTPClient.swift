@@ -5,8 +5,10 @@ import NIOPosix
 struct HTTPClient {
     var port: Int
 
-    /// - Parameter bytes: sent as they are; an answer is expected all the same when they are no request.
-    func exchange(_ bytes: [UInt8]) async throws -> String {
+    /// - Parameters:
+    ///   - bytes: sent as they are; an answer is expected all the same when they are no request.
+    ///   - isAll: says to the server that nothing more comes.
+    func exchange(_ bytes: [UInt8], isAll: Bool = false) async throws -> String {
         let loop = MultiThreadedEventLoopGroup.singleton.next()
         let answer = loop.makePromise(of: String.self)
         let channel = try await ClientBootstrap(group: loop)
@@ -15,6 +17,7 @@ struct HTTPClient {
             }
             .connect(host: "127.0.0.1", port: port).get()
         if !bytes.isEmpty { try? await channel.writeAndFlush(ByteBuffer(bytes: bytes)) }  // The server may have closed before.
+        if isAll { try? await channel.close(mode: .output).get() }  // The same.
         return try await answer.futureResult.get()
     }
 

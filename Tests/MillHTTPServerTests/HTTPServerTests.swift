@@ -9,6 +9,7 @@ import Testing
 /// Says what a test wants it to.
 private final class Reporter: HealthReporter {
     let report: Mutex<HealthReport>
+    let questionCount = Mutex(0)
     private let isSilent: Bool
 
     init(_ report: HealthReport = HealthReport(state: .serving), isSilent: Bool = false) {
@@ -17,6 +18,7 @@ private final class Reporter: HealthReporter {
     }
 
     func healthReport() async -> HealthReport {
+        questionCount.withLock { $0 += 1 }
         if isSilent { try? await Task.sleep(for: .seconds(1)) }  // Nobody cancels it.
         return report.withLock { $0 }
     }
@@ -133,6 +135,27 @@ private final class Reporter: HealthReporter {
         try await withServer(Reporter(isSilent: true)) { $0.reportTimeout = .milliseconds(20) } _: { (client) async throws in
             #expect(try await status(client.get("/health")) == 503)
         }
+    }
+
+    @Test func aClientThatSaysThatItHasSentAllGetsItsAnswer() async throws {
+        try await withServer { (client) async throws in
+            let request = Array("GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n".utf8)
+            #expect(try await status(client.exchange(request, isAll: true)) == 200)
+            #expect(try await status(client.exchange(Array(request.dropLast(5)), isAll: true)) == 400)
+        }
+    }
+
+    /// A program that does not answer is not asked by ever more tasks.
+    @Test func whoComesWhileAReportIsMadeGetsTheSame() async throws {
+        let reporter = Reporter(isSilent: true)
+        let desk = HealthDesk(reporter)
+        async let first = desk.healthReport()
+        while reporter.questionCount.withLock({ $0 }) == 0 { await Task.yield() }
+        async let second = desk.healthReport()
+        _ = await (first, second)
+        #expect(reporter.questionCount.withLock { $0 } == 1)
+        _ = await desk.healthReport()
+        #expect(reporter.questionCount.withLock { $0 } == 2)
     }
 
     @Test func moreConnectionsThanAllowedAreClosed() async throws {

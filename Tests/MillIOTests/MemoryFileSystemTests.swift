@@ -11,6 +11,21 @@ func content(_ file: any File) throws -> String {
 }
 
 @Suite struct MemoryFileSystemTests {
+    @Test func aDurableDirectoryIsThereAfterAPowerCutWithAllAboveIt() throws {
+        for seed in 0..<20 {
+            let files = MemoryFileSystem()
+            if seed % 2 == 0 { try files.createDirectory("/a") }
+            // Made by a process that ended before it was durable.
+            if seed % 4 == 1 { try files.createDirectory("/a/b/c") }
+            if seed % 4 == 1 { for path in ["/", "/a"] { try files.syncDirectory(path) } }
+            if seed % 2 == 0 { try files.syncDirectory("/") }
+            try files.createDurableDirectory("/a/b/c")
+            if seed % 4 == 1 { try files.syncDirectory("/a") }
+            files.crash(random: SeededSource(UInt64(seed)))
+            #expect(files.exists("/a/b/c"), "seed \(seed)")
+        }
+    }
+
     @Test func syncedContentSurvivesAPowerCut() throws {
         for seed in 0..<50 {
             let files = MemoryFileSystem()

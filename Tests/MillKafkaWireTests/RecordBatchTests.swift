@@ -1,6 +1,14 @@
+import MillBase
+import Synchronization
 import Testing
 
 @testable import MillKafkaWire
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Darwin
+#endif
 
 /// A record copied out of a cursor.
 struct DrawnRecord: Equatable {
@@ -115,6 +123,28 @@ func sampleBatch(_ compression: Compression = .none, count: Int = 50) throws -> 
         let batch = try #require(try RecordBatch(firstIn: try builder.finish(compression: compression)))
         #expect(throws: RecordError.decompressedTooLarge(limit: 1 << 20)) { try RecordDecoder(decompressedBytesMax: 1 << 20).records(of: batch) }
         try RecordDecoder().validate(batch)
+    }
+
+    /// No memory is no damage, and what could not be opened then can be when there is some.
+    @Test(arguments: [Compression.gzip, .snappy, .lz4, .zstd]) func aBatchWithoutMemoryIsNotDamaged(_ compression: Compression) throws {
+        let bytesMax = Mutex(0)
+        let decoder = RecordDecoder(decompressedBytesMax: 16 << 20) { memory, count in
+            count <= bytesMax.withLock { $0 } ? realloc(memory, count) : nil
+        }
+        var builder = RecordBatchBuilder()
+        builder.append(value: [UInt8](repeating: 0, count: 3 << 20), timestamp: 0)
+        let batch = try #require(try RecordBatch(firstIn: try builder.finish(compression: compression)))
+        for limit in [0, 100 << 10, 1 << 20] {
+            bytesMax.withLock { $0 = limit }
+            let error = #expect(throws: RecordError.self) { try decoder.validate(batch) }
+            guard case .outOfMemory(let bytes)? = error else {
+                Issue.record("\(String(describing: error))")
+                continue
+            }
+            #expect(bytes + WireBuffer.slackBytes > limit && error?.sqlError.sqlState == .outOfMemory)
+        }
+        bytesMax.withLock { $0 = 16 << 20 }
+        try decoder.validate(batch)
     }
 
     @Test func oldMessageSetsAreNamed() throws {

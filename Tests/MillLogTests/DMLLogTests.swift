@@ -159,29 +159,91 @@ import Darwin
         #expect(try readNumbers(log) == [[1], [3]])
     }
 
+    /// What the second flush's mark says was durable is not cut off as torn, whichever byte is broken; what no mark vouches for is.
     @Test func everyBrokenByteIsSeen() async throws {
         let disk = try Disk()
         let log = try open(disk)
         _ = try await log.append(numbers([1]))
+        let firstEnd = try disk.files.open(Self.path, .read).size()
         _ = try await log.append(numbers([2, 3]))
         disk.files.crash(random: disk.random)
         let file = try disk.files.open(Self.path, .readWrite)
         let bytes = try file.readAll().array
-        let frames = DMLRecord.headerBytes
-        for place in frames..<bytes.count {
+        for place in bytes.indices {
             var broken = bytes
             broken[place] ^= 0x40
             try file.truncate(to: 0)
             try broken.withUnsafeBytes { try file.write($0, at: 0) }
-            let found = try readNumbers(try open(disk))
-            #expect(found == [[1]] || found == [], "byte \(place)")
+            switch place {
+            case ..<DMLRecord.headerBytes: #expect(throws: LogError.self, "byte \(place)") { try open(disk) }
+            case ..<(DMLRecord.headerBytes + DMLRecord.markBytes):
+                let reopened = try open(disk)
+                #expect(try readNumbers(reopened) == [[1], [2, 3]], "byte \(place)")
+                #expect(reopened.damage.map(\.first) == [DMLPosition(1)] && reopened.damage.map(\.next) == [DMLPosition(1)])
+            case ..<firstEnd:
+                let reopened = try open(disk)
+                let lost = DMLDamage(path: Self.path, offset: DMLRecord.headerBytes + DMLRecord.markBytes, first: DMLPosition(1), next: DMLPosition(2))
+                #expect(reopened.damage == [lost] && reopened.truncatedTail == nil, "byte \(place)")
+                #expect(try readNumbers(reopened, from: 2) == [[2, 3]], "byte \(place)")
+                let error = #expect(throws: SQLError.self, "byte \(place)") { try readNumbers(reopened) }
+                #expect(error?.sqlState == .dataCorrupted && error?.message.contains("byte 64") == true)
+                #expect(try await reopened.append(numbers([4])) == DMLPosition(3))
+            default: #expect(try readNumbers(try open(disk)) == [[1]], "byte \(place)")
+            }
         }
-        for place in 0..<frames {
-            var broken = bytes
-            broken[place] ^= 0x40
-            try file.truncate(to: 0)
-            try broken.withUnsafeBytes { try file.write($0, at: 0) }
-            #expect(throws: LogError.self, "byte \(place)") { try open(disk) }
+    }
+
+    /// Records of one flush lie behind one another; a power cut may lose the first and keep the second.
+    @Test func aHoleInAFlushThatWasNeverDurableIsATornTail() async throws {
+        let disk = try Disk()
+        let log = try open(disk)
+        _ = try await log.append(numbers([1]))
+        let size = try disk.files.open(Self.path, .read).size()
+        var torn = DMLRecord.mark(DMLRecord.Header(first: DMLPosition(1), nextRowID: 1))
+        for number in UInt64(2)...3 {
+            DMLRecord.append(DMLRecord.encodeChanges(numbers([Int64(number)])), number: DMLPosition(number), nextRowID: 1, to: &torn)
+        }
+        torn[DMLRecord.markBytes + 12] ^= 1
+        log.close()
+        let file = try disk.files.open(Self.path, .readWrite)
+        try torn.withUnsafeBytes { try file.write($0, at: size) }
+        let reopened = try open(disk)
+        #expect(reopened.truncatedTail?.keptBytes == size + DMLRecord.markBytes && reopened.damage.isEmpty)
+        #expect(try readNumbers(reopened) == [[1]])
+        #expect(try await reopened.append(numbers([9])) == DMLPosition(2))
+    }
+
+    /// A power cut in the making of a segment may leave its 32 bytes, and none of them.
+    @Test func aLastSegmentWithoutAHeaderIsMadeAnew() async throws {
+        let disk = try Disk()
+        let log = try open(disk, segmentBytesMax: 100)
+        for number in Int64(1)...3 { _ = try await log.append(numbers([number])) }
+        log.close()
+        let path = "/data/dml/00000000000000000004.dml"
+        try disk.files.open(path, .create).truncate(to: DMLRecord.headerBytes)
+        let reopened = try open(disk, segmentBytesMax: 100)
+        #expect(try readNumbers(reopened) == [[1], [2], [3]])
+        #expect(try await reopened.append(numbers([4])) == DMLPosition(4))
+    }
+
+    /// Alone, such a file is all that says which number is next.
+    @Test func anOnlySegmentWithoutAHeaderIsRefused() throws {
+        let disk = try Disk()
+        try disk.files.createDirectory("/data/dml")
+        try disk.files.open("/data/dml/00000000000000000004.dml", .create).truncate(to: DMLRecord.headerBytes)
+        #expect(throws: LogError.self) { try open(disk) }
+        #expect(try disk.files.list("/data/dml").count == 1)
+    }
+
+    @Test func whoWaitsWhenTheLogClosesIsTold() async throws {
+        for seed in UInt64(0)..<20 {
+            let log = try open(try Disk(seed))
+            async let result: Result<DMLPosition, any Error> = {
+                do { return .success(try await log.append(numbers([1]))) } catch { return .failure(error) }
+            }()
+            log.close()
+            _ = await result
+            #expect(throws: LogError.closed) { try log.write(numbers([2])) }
         }
     }
 

@@ -43,4 +43,19 @@ import Testing
         }
         #expect(throws: RecordDamage.self) { try CheckpointRecord(bytes + [0]) }
     }
+
+    /// Numbers that would overflow when they are counted on, under a checksum that fits.
+    @Test func impossibleNumbersAreRefused() throws {
+        let changes: [(String, (inout CheckpointRecord) -> Void)] = [
+            ("number", { $0.number = .max }), ("epoch", { $0.position.epoch = Epoch(.max) }),
+            ("transaction", { $0.position.dmlPosition = DMLPosition(.max) }), ("file", { $0.files[0].number = .max }),
+            ("bytes", { $0.files[0].bytes = 1 << 63 }), ("rows", { $0.tables[0].shape.count = 1 << 63 }),
+            ("used", { $0.tables[1].shape.used = .max }),
+        ]
+        for (what, change) in changes {
+            var record = record
+            change(&record)
+            #expect(throws: RecordDamage.self, "\(what)") { try CheckpointRecord(record.bytes) }
+        }
+    }
 }

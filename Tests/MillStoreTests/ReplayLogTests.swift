@@ -15,17 +15,42 @@ import Testing
 
     @Test func everyCutOfTheFileGivesItsWholeEntries() throws {
         let log = ReplayLog(at: place)
-        try log.append([entry(1), entry(2)])
-        try log.append([entry(3)])
+        var ends: [Int] = []
+        for number in Int64(1)...3 {
+            try log.append([entry(number)])
+            ends.append(try files.open("/replay/7", .read).size())
+        }
         #expect(log.entries == [entry(1), entry(2), entry(3)])
         let bytes = try files.open("/replay/7", .read).readAll()
         for length in 0...bytes.count {
             let file = try files.open("/replay/7", .create)
             try file.write(Array(bytes[..<length]))
             let read = try ReplayLog(reading: place)
-            #expect(read.entries == Array([entry(1), entry(2), entry(3)].prefix(read.count)) && read.count == (length * 3) / bytes.count, "\(length)")
+            #expect(read.entries == Array([entry(1), entry(2), entry(3)].prefix(ends.count { $0 <= length })), "\(length)")
             try read.append([entry(9)])
             #expect(try ReplayLog(reading: place).entries.last == entry(9))
+        }
+    }
+
+    /// What was durable when something behind it was written is not cut off as torn.
+    @Test func everyBrokenByteIsSeen() throws {
+        let log = ReplayLog(at: place)
+        try log.append([entry(1)])
+        let firstEnd = try files.open("/replay/7", .read).size()
+        try log.append([entry(2), entry(3)])
+        let bytes = try files.open("/replay/7", .read).readAll()
+        for place in bytes.indices {
+            var broken = bytes
+            broken[place] ^= 0x40
+            try files.open("/replay/7", .create).write(broken)
+            if place < firstEnd {
+                let error = #expect(throws: SQLError.self, "byte \(place)") { try ReplayLog(reading: self.place) }
+                #expect(error?.sqlState == .dataCorrupted && error?.message.contains("byte 0") == true)
+                #expect(try files.open("/replay/7", .read).readAll() == broken)
+            } else {
+                let read = try ReplayLog(reading: self.place)
+                #expect(read.entries.first == entry(1) && read.count < 3, "byte \(place)")
+            }
         }
     }
 

@@ -1,4 +1,5 @@
 import MillBase
+import MillColumnar
 import MillIO
 import MillState
 import MillTestKit
@@ -92,6 +93,66 @@ import Testing
         }
         // A header stops both jobs, a body its own, and bytes that a later whole block replaces none.
         #expect(refused[1, default: 0] > refused[2, default: 0] && refused[2, default: 0] > 0, "\(refused)")
+    }
+
+    /// Bytes that say something impossible under checksums that fit: refused, or taken for other rows and keys, and the process goes on.
+    @Test func noByteOfABlockTrapsUnderAChecksumThatFits() throws {
+        var random = SeededGenerator(seed: 41)
+        let shelf = try Shelf(MemoryFileSystem(), fileBytesMax: 1 << 20)
+        for _ in 0..<3 {
+            shelf.change(&random, count: 12, ids: 30)
+            try shelf.checkpoint()
+        }
+        let pages = try shelf.files.open("/state/pages-1", .read).readAll()
+        var start = StateStore.header.count
+        var refused = 0
+        while start < pages.count {
+            let end = start + Int(pages[start..<start + 4].reversed().reduce(UInt32(0)) { $0 << 8 | UInt32($1) })
+            let isOrdered = pages[start + 16] == StateBlock.Kind.orderedPage.rawValue
+            for place in start + 12..<end where !(start + 28..<start + 32).contains(place) {
+                // Of rows the beginning, and what is among them here and there.
+                guard isOrdered || place < start + 200 || place % 7 == 0 else { continue }
+                for value in [UInt8(0xFF), pages[place] ^ 1] {
+                    var block = Array(pages[start..<end])
+                    block[place - start] = value
+                    BlockChecksums.write(&block, from: 0)
+                    let disk = try shelf.files.copy(of: "/state")
+                    try disk.replace("/state/pages-1", with: pages[..<start] + block + pages[end...])
+                    do throws(SQLError) { _ = try Shelf(disk) } catch {
+                        #expect(error.sqlState == .dataCorrupted, "byte \(place)")
+                        refused += 1
+                    }
+                }
+            }
+            start = end
+        }
+        #expect(refused > 100)
+    }
+
+    /// Files that later checkpoints do not need would keep their room on the disk as long as somebody has them open.
+    @Test func whatWasFoundAtTheStartIsLetGo() throws {
+        var random = SeededGenerator(seed: 42)
+        let shelf = try Shelf(MemoryFileSystem())
+        shelf.change(&random, count: 10)
+        try shelf.checkpoint()
+        let store = StateStore(directory: "/state", files: shelf.files)
+        let found = try #require(try store.recover())
+        #expect(found.files.count == 1)
+        found.close()
+        #expect(found.files.isEmpty)
+        let error = #expect(throws: SQLError.self) {
+            try found.restore(StateTable(columns: [.int64, .varchar], payloadBytes: 8), at: Shelf.place(Shelf.rowsJob))
+        }
+        #expect(error?.sqlState == .objectNotInPrerequisiteState)
+    }
+
+    @Test func aJobThatIsNoMoreIsForgotten() throws {
+        let store = StateStore(directory: "/state", files: MemoryFileSystem())
+        let (first, second) = (Shelf.place(Shelf.rowsJob), Shelf.place(Shelf.orderedJob))
+        let ids = [first, second].map(store.id)
+        store.forget([Shelf.rowsJob])
+        #expect(store.id(of: second) == ids[1])
+        #expect(!ids.contains(store.id(of: first)))
     }
 
     // MARK: Failures

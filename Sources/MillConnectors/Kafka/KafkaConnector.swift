@@ -19,8 +19,8 @@ import Darwin
 /// Guarantees: `resolveOrigin` and the other questions answer or fail within `timeoutMillis` (08006 names broker and reason). An
 /// offset out of range stops the reader with an error. Brokers that are away do not: `status` says what is wrong.
 ///
-/// The source is the topic that its name meant first. Another one made later under that name is refused: in our log by its id, at
-/// another broker, whose client tells no ids, as soon as it is seen to reach less far.
+/// The source is the topic that its name meant first. Another one made later under that name is refused: in our log by its id, also when it
+/// was made while the server was down; at another broker, whose client tells no ids, as soon as it is seen to reach less far.
 package final class KafkaConnector: SourceConnector {
     private let options: KafkaSourceOptions
     private let embedded: EmbeddedBroker?
@@ -50,6 +50,13 @@ package final class KafkaConnector: SourceConnector {
 
     /// What is wrong with the connection now, for SHOW JOBS; nil when all is well.
     package var status: String? { readers.withLock { $0.lazy.compactMap(\.status).first } ?? asking.withLock { $0?.status } }
+
+    package var incarnation: String? { topicID.withLock { $0?.description } }
+
+    package func expect(incarnation: String) {
+        guard embedded != nil, let id = WireUUID(incarnation) else { return }
+        topicID.withLock { $0 = id }
+    }
 
     /// The topic in our own log; nil when there has been none yet.
     /// - Throws: 42704 when it was deleted, 55000 when another one has its name.

@@ -72,7 +72,13 @@ final class LogSplitReader: SplitReader {
             nextOffset = chunk.nextOffset.position
             if chunk.count > 0 { recordBytes = max(chunk.byteCount / chunk.count + 32, 64) }
             return chunk
-        } catch { throw error.sqlError }
+        } catch {
+            // No memory says nothing of the records, and passes.
+            if case .outOfMemory = error { throw error.sqlError }
+            throw SQLError(
+                .dataCorrupted, "a record of \"\(split.name)\" at or after offset \(nextOffset) is damaged: \(error.sqlError.message)",
+                hint: "Restore the data directory from a copy; docs/operating.md says how to go on without what is damaged.")
+        }
     }
 
     private var outOfRange: SQLError {
@@ -97,6 +103,8 @@ final class LogSplitReader: SplitReader {
         var next = slice.isEmpty ? slice.nextOffset : nextOffset
         var batches = slice.batches
         while starts.count < maxRecords, let batch = try batches.next() {
+            // What a disk gives back may not be what it was given.
+            if slice.isFromDisk { try batch.validateChecksum() }
             if !batch.isControl, !slice.isAborted(batch) {
                 var cursor = try decoder.records(of: batch)
                 while starts.count < maxRecords, let record = try cursor.next() {

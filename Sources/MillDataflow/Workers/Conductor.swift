@@ -98,18 +98,22 @@ package final class Conductor: Sendable {
         book = Mutex(WatermarkBook(idleNanos: options.idleNanos))
         workers = (0..<workerCount).map { Worker(index: WorkerIndex($0)) }
         let workers = workers
-        threads.withLock { threads in
-            for worker in workers {
-                threads.append(
-                    PinnedThread { [self] in
-                        worker.run(
-                            peers: workers,
-                            makeSource: { [self] (id, index) throws(SQLError) in try makeSource(id, index, { [weak self] in self?.wake() }) },
-                            epochDone: { [self] _, _, report in mailbox.send(.epochDone(report)) })
-                    })
+        for worker in workers {
+            begin { [self] in
+                worker.run(
+                    peers: workers,
+                    makeSource: { [self] (id, index) throws(SQLError) in try makeSource(id, index, { [weak self] in self?.wake() }) },
+                    epochDone: { [self] _, _, report in mailbox.send(.epochDone(report)) })
             }
-            threads.append(PinnedThread { [self] in run() })
         }
+        begin { [self] in run() }
+    }
+
+    private func begin(_ body: @escaping @Sendable () -> Void) {
+        do throws(ThreadFailure) {
+            let thread = try PinnedThread(body)
+            threads.withLock { $0.append(thread) }
+        } catch { fatalError("\(error)") }  // Nothing runs without its workers, and nothing has been done yet.
     }
 
     /// The last published epoch.

@@ -3,6 +3,7 @@ import MillCatalog
 import MillDataflow
 import MillMeta
 package import MillSQL
+import MillStore
 
 /// DROP.
 extension Engine {
@@ -23,6 +24,7 @@ extension Engine {
         for object in removed { abandonments.removeValue(forKey: object.id)?.abandon() }
         // Dependents come first in the list, and leave the circuit first.
         await conductor.detach(removed.filter { $0.kind == .materializedView || $0.kind == .table }.map(\.id))
+        keeper?.store.forget(Set(removed.map(\.id)))
         for object in removed {
             plans[object.id] = nil
             planChecksums[object.id] = nil

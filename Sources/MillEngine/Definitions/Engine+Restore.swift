@@ -47,6 +47,8 @@ extension Engine {
     package func restoreState() async throws(SQLError) {
         do throws(SQLError) {
             try await restoreJobs()
+            // What does not run now begins anew, or stays as it is until the next start.
+            keeper?.recovered?.close()
             restoration.gate.open()
         } catch {
             restoration.gate.fail(error)
@@ -166,6 +168,7 @@ extension Engine {
             guard let object = catalog.object(id) else { continue }
             do throws(SQLError) {
                 let made = try assembly.source(name: object.connectorName ?? "", options: object.options, fields: object.schema)
+                SourceIncarnations.restore(made.connector, of: id, from: keeper?.recovered)
                 register(object, made, origin: origin)
                 restoration.sources[id] = nil
                 restoration.reasons[id] = nil

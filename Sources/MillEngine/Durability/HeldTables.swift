@@ -17,7 +17,7 @@ enum HeldTables {
         var positions: [ObjectID: DMLPosition] = [:]
         for note in notes where note.kind == noteKind {
             var reader = RecordReader(note.bytes[...])
-            guard let number = try? reader.get(UInt64.self) else {
+            guard let number = try? reader.getNumber() else {  // too short, or out of all bounds
                 throw SQLError(.dataCorrupted, "what is stored of table \(note.object) does not say up to which transaction")
             }
             positions[note.object] = DMLPosition(number)

@@ -133,7 +133,12 @@ package final class StateKeeper: Sendable {
             position: sealed.record.position, workers: conductor.workerCount, tables: sealed.tables, notes: sealed.notes + notes())
         checkpoint.kept = kept
         return await withCheckedContinuation { [checkpoint] continuation in
-            _ = PinnedThread(stackBytes: 1 << 20) { continuation.resume(returning: self.write(checkpoint, for: conductor)) }
+            do throws(ThreadFailure) {
+                _ = try PinnedThread(stackBytes: 1 << 20) { continuation.resume(returning: self.write(checkpoint, for: conductor)) }
+            } catch {
+                // What is sealed must be written. Here it holds up others, but they would not get a thread either.
+                continuation.resume(returning: write(checkpoint, for: conductor))
+            }
         }
     }
 

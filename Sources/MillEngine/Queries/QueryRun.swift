@@ -63,14 +63,16 @@ package struct QueryRun: Sendable {
     /// Starts the query; rows arrive in the channel.
     package func start() -> RowChannel {
         let channel = RowChannel()
-        _ = PinnedThread { [self] in
-            do throws(SQLError) {
-                try QueryCircuit(self, channel).run()
-                channel.finish()
-            } catch {
-                channel.finish(error)
+        do throws(ThreadFailure) {
+            _ = try PinnedThread { [self] in
+                do throws(SQLError) {
+                    try QueryCircuit(self, channel).run()
+                    channel.finish()
+                } catch {
+                    channel.finish(error)
+                }
             }
-        }
+        } catch { channel.finish(error.sqlError) }
         return channel
     }
 

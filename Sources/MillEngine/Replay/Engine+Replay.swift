@@ -101,7 +101,8 @@ extension Engine {
 
     // MARK: Where side splits are kept
 
-    /// Takes up side splits of earlier processes, and forgets those of sources that are gone.
+    /// Takes up side splits of earlier processes, and forgets those of sources that are gone. A source whose side split cannot be read does
+    /// not run.
     /// - Throws: 58030.
     func restoreReplays() async throws(SQLError) {
         guard let directory = replayDirectory else { return }
@@ -109,21 +110,31 @@ extension Engine {
         let logs = try await offActor { () throws(SQLError) in
             do throws(IOFailure) { return try Self.readReplays(files, directory, of: known) } catch { throw error.sqlError }
         }
-        for (id, log) in logs { rejects.remove(log.entries.map { RejectStore.Key(split: $0.split, position: $0.position) }, of: id) }
-        replayLogs = logs
+        for (id, result) in logs {
+            do throws(SQLError) {
+                let log = try result.get()
+                rejects.remove(log.entries.map { RejectStore.Key(split: $0.split, position: $0.position) }, of: id)
+                replayLogs[id] = log
+            } catch {
+                restoration.sources[id] = nil
+                restoration.reasons[id] = error
+            }
+        }
     }
 
     private nonisolated static func readReplays(
         _ files: any FileSystem, _ directory: String, of known: Set<ObjectID>
-    ) throws(IOFailure) -> [ObjectID: ReplayLog] {
+    ) throws(IOFailure) -> [ObjectID: Result<ReplayLog, SQLError>] {
         guard files.exists(directory) else { return [:] }
-        var logs: [ObjectID: ReplayLog] = [:]
+        var logs: [ObjectID: Result<ReplayLog, SQLError>] = [:]
         for name in try files.list(directory) {
             guard let id = UInt32(name).map({ ObjectID($0) }), known.contains(id) else {
                 try files.remove(directory + "/" + name)
                 continue
             }
-            logs[id] = try ReplayLog(reading: ReplayLog.Place(files, directory: directory, name: name))
+            do throws(SQLError) {
+                logs[id] = .success(try ReplayLog(reading: ReplayLog.Place(files, directory: directory, name: name)))
+            } catch { logs[id] = .failure(error) }
         }
         return logs
     }

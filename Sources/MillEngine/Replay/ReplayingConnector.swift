@@ -21,6 +21,8 @@ final class ReplayingConnector: SourceConnector {
 
     var isBounded: Bool { connector.isBounded }
     var status: String? { connector.status }
+    var incarnation: String? { connector.incarnation }
+    func expect(incarnation: String) { connector.expect(incarnation: incarnation) }
 
     func resolveOrigin() throws(SQLError) -> [SourceSplit: SplitOffset] { try connector.resolveOrigin() }
 
@@ -35,7 +37,7 @@ final class ReplayingConnector: SourceConnector {
     func openReader(_ split: SourceSplit, at offset: SplitOffset, onData: @escaping @Sendable () -> Void) throws(SQLError) -> any SplitReader {
         guard split == Self.split else { return try connector.openReader(split, at: offset, onData: onData) }
         // What is read was synced before.
-        guard offset.position <= log.count else {
+        guard (0...Int64(log.count)).contains(offset.position) else {
             throw SQLError(
                 .dataCorrupted, "the side split ends with \(log.count) records, and \(offset.position) were read from it",
                 hint: "Restore the data directory from a copy.")

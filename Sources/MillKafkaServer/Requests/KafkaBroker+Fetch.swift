@@ -65,7 +65,7 @@ extension KafkaBroker {
                 try MessageSet.messages(of: slice.batches, from: part.fetchOffset, magic: version < 2 ? 0 : 1, maxBytes: maxBytes, decoder)
             }
         } catch {
-            throw .invalidBatch(error)
+            throw LogError(error)
         }
     }
 

@@ -46,7 +46,7 @@ extension KafkaBroker {
         do throws(RecordError) {
             return try decoders.with(limit: limit) { decoder throws(RecordError) in try MessageSet.batch(from: records, decoder, bytesMax: limit) }
         } catch {
-            throw .invalidBatch(error)
+            throw LogError(error)
         }
     }
 

@@ -18,19 +18,27 @@ import Darwin
 /// Threading: one thread at a time.
 package final class RecordDecoder {
     private let decompressedBytesMax: Int
-    private var scratch: UnsafeMutableRawPointer
-    private var scratchCapacity: Int
+    /// nil before the first compressed batch.
+    private var scratch: UnsafeMutableRawPointer?
+    private var scratchCapacity = 0
     private var scratchCount = 0
+    private let reallocate: @Sendable (UnsafeMutableRawPointer?, Int) -> UnsafeMutableRawPointer?
     private var zstdContext: OpaquePointer?
     private var lz4Context: OpaquePointer?
 
     /// Scratch memory above this is given back before the next batch.
     private static let scratchBytesKept = 4 << 20
 
-    package init(decompressedBytesMax: Int = 128 << 20) {
+    private static let scratchBytesMin = 64 << 10
+
+    package convenience init(decompressedBytesMax: Int = 128 << 20) {
+        self.init(decompressedBytesMax: decompressedBytesMax) { realloc($0, $1) }
+    }
+
+    /// - Parameter reallocate: as C's realloc.
+    init(decompressedBytesMax: Int, reallocate: @escaping @Sendable (UnsafeMutableRawPointer?, Int) -> UnsafeMutableRawPointer?) {
         self.decompressedBytesMax = decompressedBytesMax
-        scratchCapacity = 64 << 10
-        scratch = Self.allocate(scratchCapacity)
+        self.reallocate = reallocate
     }
 
     deinit {
@@ -40,7 +48,7 @@ package final class RecordDecoder {
     }
 
     /// The records of `batch`, which the caller keeps alive; valid until the next call.
-    /// - Throws: what is wrong with the compressed block. The checksum is the log's matter and not checked here.
+    /// - Throws: what is wrong with the compressed block, or `outOfMemory`. The checksum is the log's matter and not checked here.
     package func records(of batch: RecordBatch) throws(RecordError) -> RecordCursor {
         let compression = try batch.compression()
         return RecordCursor(batch: batch, records: try expand(batch.payload.unsafeBytes, compression))
@@ -54,8 +62,10 @@ package final class RecordDecoder {
         scratchCount = 0
         if scratchCapacity > Self.scratchBytesKept {
             free(scratch)
-            scratchCapacity = Self.scratchBytesKept
-            scratch = Self.allocate(scratchCapacity)
+            (scratch, scratchCapacity) = (nil, 0)
+            try resize(to: Self.scratchBytesKept)
+        } else if scratchCapacity == 0 {
+            try resize(to: Self.scratchBytesMin)
         }
         switch compression {
         case .none: break
@@ -64,38 +74,43 @@ package final class RecordDecoder {
         case .lz4: try decompressLZ4(payload, repairsLZ4Header)
         case .zstd: try decompressZstd(payload)
         }
-        memset(scratch + scratchCount, 0, WireBuffer.slackBytes)
+        memset(end, 0, WireBuffer.slackBytes)
         return UnsafeRawBufferPointer(start: scratch, count: scratchCount)
     }
 
-    private static func allocate(_ capacity: Int) -> UnsafeMutableRawPointer {
-        guard let memory = malloc(capacity + WireBuffer.slackBytes) else { fatalError("out of memory for \(capacity) bytes") }  // as Swift's own allocation does
-        return memory
+    /// Gives the scratch memory another size; its content stays.
+    private func resize(to capacity: Int) throws(RecordError) {
+        guard let memory = reallocate(scratch, capacity + WireBuffer.slackBytes) else { throw .outOfMemory(bytes: capacity) }
+        (scratch, scratchCapacity) = (memory, capacity)
     }
+
+    /// Behind what has been decompressed; there is memory.
+    private var end: UnsafeMutableRawPointer { scratch.unsafelyUnwrapped + scratchCount }
 
     /// Makes room for `count` more bytes.
     private func reserve(_ count: Int) throws(RecordError) {
         guard count <= decompressedBytesMax - scratchCount else { throw .decompressedTooLarge(limit: decompressedBytesMax) }
         let needed = scratchCount + count
         guard needed > scratchCapacity else { return }
-        let capacity = min(max(needed, scratchCapacity * 2), max(needed, decompressedBytesMax))
-        let grown = Self.allocate(capacity)
-        memcpy(grown, scratch, scratchCount)
-        free(scratch)
-        scratch = grown
-        scratchCapacity = capacity
+        try resize(to: min(max(needed, scratchCapacity * 2), max(needed, decompressedBytesMax)))
     }
 
     /// Room for a streaming decoder's next step.
     private func reserveStep() throws(RecordError) -> (UnsafeMutableRawPointer, Int) {
         if scratchCapacity == scratchCount { try reserve(min(max(scratchCount, 64 << 10), max(decompressedBytesMax - scratchCount, 1))) }
-        return (scratch + scratchCount, min(scratchCapacity, decompressedBytesMax) - scratchCount)
+        return (end, min(scratchCapacity, decompressedBytesMax) - scratchCount)
     }
+
+    /// A library has no memory for its own needs, which are about as large as that.
+    private static let noContext = RecordError.outOfMemory(bytes: 128 << 10)
+    /// `ZSTD_error_memory_allocation` of zstd_errors.h, whose values do not change.
+    private static let zstdMemoryAllocation = 64
 
     private func inflateGzip(_ source: UnsafeRawBufferPointer) throws(RecordError) {
         var stream = z_stream()
         // 32 added to the window's bits: takes gzip and zlib headers alike.
-        guard inflateInit2_(&stream, 15 + 32, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size)) == Z_OK else { throw .decompressionFailed(.gzip) }
+        // All that can be wrong before the first byte.
+        guard inflateInit2_(&stream, 15 + 32, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size)) == Z_OK else { throw Self.noContext }
         defer { inflateEnd(&stream) }
         stream.next_in = UnsafeMutablePointer(mutating: source.baseAddress?.assumingMemoryBound(to: UInt8.self))
         stream.avail_in = UInt32(source.count)
@@ -107,20 +122,21 @@ package final class RecordDecoder {
             let status = inflate(&stream, Z_NO_FLUSH)
             scratchCount += offered - Int(stream.avail_out)
             if status == Z_STREAM_END { return }
+            if status == Z_MEM_ERROR { throw Self.noContext }
             guard status == Z_OK, stream.avail_in > 0 || stream.avail_out == 0 else { throw .decompressionFailed(.gzip) }
         }
     }
 
     private func decompressZstd(_ source: UnsafeRawBufferPointer) throws(RecordError) {
         if zstdContext == nil { zstdContext = ZSTD_createDCtx() }
-        guard let context = zstdContext else { throw .decompressionFailed(.zstd) }
+        guard let context = zstdContext else { throw Self.noContext }
         _ = ZSTD_DCtx_reset(context, ZSTD_reset_session_only)
         var input = ZSTD_inBuffer(src: source.baseAddress, size: source.count, pos: 0)
         while true {
             let (target, room) = try reserveStep()
             var output = ZSTD_outBuffer(dst: target, size: room, pos: 0)
             let status = ZSTD_decompressStream(context, &output, &input)
-            guard ZSTD_isError(status) == 0 else { throw .decompressionFailed(.zstd) }
+            guard ZSTD_isError(status) == 0 else { throw 0 &- status == Self.zstdMemoryAllocation ? Self.noContext : .decompressionFailed(.zstd) }
             scratchCount += output.pos
             if status == 0, input.pos == input.size { return }
             guard input.pos < input.size || output.pos == output.size else { throw .decompressionFailed(.zstd) }
@@ -138,7 +154,8 @@ package final class RecordDecoder {
 
     private func decompressLZ4(_ source: UnsafeRawBufferPointer) throws(RecordError) {
         if lz4Context == nil { _ = LZ4F_createDecompressionContext(&lz4Context, UInt32(LZ4F_VERSION)) }
-        guard let context = lz4Context, var from = source.baseAddress else { throw .decompressionFailed(.lz4) }
+        guard let context = lz4Context else { throw Self.noContext }
+        guard var from = source.baseAddress else { throw .decompressionFailed(.lz4) }
         LZ4F_resetDecompressionContext(context)
         let end = from + source.count
         while true {
@@ -146,7 +163,10 @@ package final class RecordDecoder {
             var produced = room
             var consumed = end - from
             let status = LZ4F_decompress(context, target, &produced, from, &consumed, nil)
-            guard LZ4F_isError(status) == 0 else { throw .decompressionFailed(.lz4) }
+            guard LZ4F_isError(status) == 0 else {
+                let isMemory = String(cString: LZ4F_getErrorName(status)) == "ERROR_allocation_failed"
+                throw isMemory ? Self.noContext : .decompressionFailed(.lz4)
+            }
             from += consumed
             scratchCount += produced
             if status == 0, from == end { return }
@@ -173,7 +193,7 @@ package final class RecordDecoder {
         var length = 0
         guard snappy_uncompressed_length(input, block.count, &length) == SNAPPY_OK else { throw .decompressionFailed(.snappy) }
         try reserve(length)
-        let target = (scratch + scratchCount).assumingMemoryBound(to: CChar.self)
+        let target = end.assumingMemoryBound(to: CChar.self)
         guard snappy_uncompress(input, block.count, target, &length) == SNAPPY_OK else { throw .decompressionFailed(.snappy) }
         scratchCount += length
     }

@@ -18,6 +18,8 @@ package enum RecordError: Error, Hashable, Sendable, SQLErrorConvertible {
     /// More than the limit came out of a compressed batch.
     case decompressedTooLarge(limit: Int)
     case compressionFailed(Compression)
+    /// So much memory was not to be had; the batch may be as good as any.
+    case outOfMemory(bytes: Int)
 
     package var sqlError: SQLError {
         let text =
@@ -32,7 +34,9 @@ package enum RecordError: Error, Hashable, Sendable, SQLErrorConvertible {
             case .decompressionFailed(let codec): "record batch does not decompress with \(codec)"
             case .decompressedTooLarge(let limit): "record batch decompresses to more than \(limit) bytes"
             case .compressionFailed(let codec): "record batch does not compress with \(codec)"
+            case .outOfMemory(let bytes): "no memory for \(bytes) bytes of a decompressed record batch"
             }
+        if case .outOfMemory = self { return SQLError(.outOfMemory, text) }
         return SQLError(.dataCorrupted, text)
     }
 }

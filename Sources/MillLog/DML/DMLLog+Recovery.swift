@@ -9,6 +9,7 @@ extension DMLLog {
         /// The number of the next transaction, and the next row number.
         var next: DMLRecord.Header
         var truncatedTail: TruncatedTail?
+        var damage: [DMLDamage] = []
     }
 
     static func recover(_ directory: String, _ files: any FileSystem) throws(LogError) -> Recovered {
@@ -20,7 +21,10 @@ extension DMLLog {
         while let segment = segments.last {
             let bytes: [UInt8]
             do throws(IOFailure) { bytes = try readAll(segment.path, files) } catch { throw .storage(error) }
-            guard bytes.count >= DMLRecord.headerBytes else {
+            let header = DMLRecord.header(bytes[...])
+            // The first of all has no successor's work to say which number is next, and another one is never alone before it is whole.
+            let isNew = bytes.count <= DMLRecord.headerBytes && header == nil && (segments.count > 1 || segment.first == DMLPosition(1))
+            guard !isNew else {
                 // Its making was interrupted, before anything was written to it.
                 do throws(IOFailure) {
                     try files.remove(segment.path)
@@ -29,10 +33,10 @@ extension DMLLog {
                 segments.removeLast()
                 continue
             }
-            guard let header = DMLRecord.header(bytes[...]), header.first == segment.first else {
+            guard let (header, isOld) = header, header.first == segment.first else {
                 throw .corrupted(path: segment.path, reason: "it does not begin with its header")
             }
-            return try recover(directory, segments, header, bytes, files)
+            return try recover(directory, segments, header, isOld: isOld, bytes, files)
         }
         do throws(IOFailure) {
             let start = DMLRecord.Header(first: DMLPosition(1), nextRowID: 1)
@@ -41,30 +45,35 @@ extension DMLLog {
         } catch { throw .storage(error) }
     }
 
-    /// Walks the last segment's records and cuts what follows the last whole one.
+    /// Walks the last segment's records and cuts a torn tail.
     private static func recover(
-        _ directory: String, _ segments: [Segment], _ header: DMLRecord.Header, _ bytes: [UInt8], _ files: any FileSystem
+        _ directory: String, _ segments: [Segment], _ header: DMLRecord.Header, isOld: Bool, _ bytes: [UInt8], _ files: any FileSystem
     ) throws(LogError) -> Recovered {
         let path = segments[segments.count - 1].path
-        var next = header
-        var rest = bytes.dropFirst(DMLRecord.headerBytes)
-        while let payload = DMLRecord.payload(rest), let numbers = DMLRecord.numbers(payload), numbers.first == next.first {
-            next = DMLRecord.Header(first: numbers.first.next, nextRowID: max(next.nextRowID, numbers.nextRowID))
-            rest = rest.dropFirst(DMLRecord.frameBytes + payload.count)
+        var reader = DMLSegmentReader(bytes, header)
+        var damage: [DMLDamage] = []
+        walk: while true {
+            switch reader.next() {
+            case .transaction: continue
+            case .damage(let first, let offset): damage.append(DMLDamage(path: path, offset: offset, first: first, next: reader.expected))
+            case .end: break walk
+            }
         }
         do throws(IOFailure) {
             let file = try files.open(path, .readWrite)
-            let size = bytes.count - rest.count
+            let size = reader.offset
             var truncated: TruncatedTail?
-            if !rest.isEmpty {
+            if !reader.isAtEnd {
                 try file.truncate(to: size)
-                truncated = TruncatedTail(path: path, keptBytes: size, cutBytes: rest.count)
+                truncated = TruncatedTail(path: path, keptBytes: size, cutBytes: bytes.count - size)
             }
             // A process may have ended between a write and its sync, or before the segment's name was durable: from here on it is read, and
             // must not go with the machine.
             try file.sync()
             try files.syncDirectory(directory)
-            return Recovered(segments: segments, tail: Tail(file: file, size: size), next: next, truncatedTail: truncated)
+            return Recovered(
+                segments: segments, tail: Tail(file: file, size: size, isFull: isOld),
+                next: DMLRecord.Header(first: reader.expected, nextRowID: reader.nextRowID), truncatedTail: truncated, damage: damage)
         } catch { throw .storage(error) }
     }
 
@@ -73,7 +82,7 @@ extension DMLLog {
         do throws(IOFailure) { names = try files.list(directory) } catch { throw .storage(error) }
         var segments: [Segment] = []
         for name in names where name.hasSuffix(".dml") {
-            guard let number = UInt64(name.dropLast(4)), number > 0 else {
+            guard let number = UInt64(name.dropLast(4)), number > 0, number <= 1 << 62 else {
                 throw .corrupted(path: directory + "/" + name, reason: "its name is no transaction number")
             }
             segments.append(Segment(first: DMLPosition(number), path: directory + "/" + name))

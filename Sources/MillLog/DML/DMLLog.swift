@@ -27,6 +27,8 @@ package final class DMLLog: Flushable {
     struct Tail {
         var file: any File
         var size: Int
+        /// The next flush begins another one, whatever the size.
+        var isFull = false
     }
 
     /// Room for what is in the buffer and not in the last segment yet. It is asked for before a transaction gets its place: one that has
@@ -58,7 +60,7 @@ package final class DMLLog: Flushable {
     private struct State {
         var next: DMLPosition
         var nextRowID: Int64
-        /// Records that are not in the file yet.
+        /// Records that are not in the file yet, behind the mark of their flush.
         var buffer: [UInt8] = []
         /// Number of the first record in the buffer, and the row numbers given out before it.
         var bufferStart: DMLRecord.Header
@@ -79,6 +81,8 @@ package final class DMLLog: Flushable {
     private let flusher: LogFlusher
     /// What the start cut off the last segment.
     package let truncatedTail: TruncatedTail?
+    /// Acknowledged transactions of the last segment that cannot be read. `read` fails when it is asked for one of them.
+    package let damage: [DMLDamage]
 
     /// Opens the log in a directory, which is made when missing.
     /// - Throws: `storage`, or `corrupted` for a file that contradicts itself.
@@ -93,7 +97,8 @@ package final class DMLLog: Flushable {
                 segments: found.segments, room: Room(file: found.tail.file, size: found.tail.size)))
         tail = Mutex(found.tail)
         truncatedTail = found.truncatedTail
-        flusher = LogFlusher(threadCount: 1)
+        damage = found.damage
+        flusher = try LogFlusher(threadCount: 1)
     }
 
     /// A log that nobody closed leaves no thread behind.
@@ -122,10 +127,14 @@ package final class DMLLog: Flushable {
         }
         let result: Result<DMLPosition, LogError> = state.withLock { state in
             if let failure = state.failure { return .failure(failure) }
-            do throws(IOFailure) { try state.room.grow(DMLRecord.frameBytes + DMLRecord.numbersBytes + changes.count) } catch {
-                return .failure(.storage(error))
+            let isFirst = state.buffer.isEmpty
+            let byteCount = DMLRecord.frameBytes + DMLRecord.numbersBytes + changes.count + (isFirst ? DMLRecord.markBytes : 0)
+            do throws(IOFailure) { try state.room.grow(byteCount) } catch { return .failure(.storage(error)) }
+            if isFirst {
+                state.bufferStart = DMLRecord.Header(first: state.next, nextRowID: state.nextRowID)
+                // The flush says what is durable by then.
+                state.buffer = [UInt8](repeating: 0, count: DMLRecord.markBytes)
             }
-            if state.buffer.isEmpty { state.bufferStart = DMLRecord.Header(first: state.next, nextRowID: state.nextRowID) }
             let position = state.next
             state.nextRowID = max(state.nextRowID, transaction.nextRowID)
             DMLRecord.append(changes, number: position, nextRowID: state.nextRowID, to: &state.buffer)
@@ -153,6 +162,8 @@ package final class DMLLog: Flushable {
     func flush() {
         let taken: (bytes: [UInt8], start: DMLRecord.Header, last: DMLPosition)? = state.withLock { state in
             guard state.failure == nil, !state.buffer.isEmpty else { return nil }
+            let durable = DMLRecord.Header(first: state.durable, nextRowID: state.bufferStart.nextRowID)
+            state.buffer.replaceSubrange(..<DMLRecord.markBytes, with: DMLRecord.mark(durable))
             defer { state.buffer = [] }
             return (state.buffer, state.bufferStart, state.next.previous)
         }
@@ -171,7 +182,7 @@ package final class DMLLog: Flushable {
     private func append(_ bytes: [UInt8], startingAt start: DMLRecord.Header) throws(IOFailure) {
         let result: Result<Void, IOFailure> = tail.withLock { tail in
             do throws(IOFailure) {
-                if tail.size >= options.segmentBytesMax { try roll(&tail, start, bytes.count) }
+                if tail.size >= options.segmentBytesMax || tail.isFull { try roll(&tail, start, bytes.count) }
                 let (file, size) = (tail.file, tail.size)
                 try file.write(bytes, at: size)
                 try file.sync()
@@ -207,7 +218,12 @@ package final class DMLLog: Flushable {
     package func close() {
         state.withLock { $0.failure = $0.failure ?? ($0.buffer.isEmpty ? .closed : nil) }
         flusher.stop()
-        state.withLock { $0.failure = $0.failure ?? .closed }
+        let left = state.withLock { state in
+            state.failure = state.failure ?? .closed
+            defer { state.waiters = [] }
+            return (waiters: state.waiters, failure: state.failure)
+        }
+        for waiter in left.waiters { waiter.resume(left.failure) }
         tail.withLock { tail in
             // Room that stays reserved is given back by the next start.
             try? tail.file.truncate(to: tail.size)
@@ -232,20 +248,24 @@ package final class DMLLog: Flushable {
             let last = index + 1 < segments.count ? segments[index + 1].first.previous : durable
             let bytes: [UInt8]
             do throws(IOFailure) { bytes = try Self.readAll(segments[index].path, files) } catch { throw error.sqlError }
-            var expected = segments[index].first
-            var rest = bytes.dropFirst(DMLRecord.headerBytes)
-            while expected <= last {
-                guard let payload = DMLRecord.payload(rest), DMLRecord.numbers(payload)?.first == expected else {
-                    throw LogError.corrupted(path: segments[index].path, reason: "transaction \(expected) is not readable").sqlError
-                }
-                if expected >= position {
+            guard let (header, _) = DMLRecord.header(bytes[...]), header.first == segments[index].first else {
+                throw LogError.corrupted(path: segments[index].path, reason: "it does not begin with its header").sqlError
+            }
+            var reader = DMLSegmentReader(bytes, header)
+            while reader.expected <= last {
+                switch reader.next() {
+                case .transaction(let header, let payload):
+                    guard header.first >= position else { continue }
                     guard let transaction = DMLRecord.transaction(payload, types: types) else {
-                        throw LogError.corrupted(path: segments[index].path, reason: "transaction \(expected) does not fit its tables").sqlError
+                        throw LogError.corrupted(path: segments[index].path, reason: "transaction \(header.first) does not fit its tables").sqlError
                     }
-                    try body(expected, transaction)
+                    try body(header.first, transaction)
+                case .damage(let first, let offset):
+                    let damage = DMLDamage(path: segments[index].path, offset: offset, first: first, next: reader.expected)
+                    if damage.next > max(first, position) { throw damage.sqlError }
+                case .end:
+                    throw DMLDamage(path: segments[index].path, offset: reader.offset, first: reader.expected, next: last.next).sqlError
                 }
-                rest = rest.dropFirst(DMLRecord.frameBytes + payload.count)
-                expected = expected.next
             }
         }
     }

@@ -8,14 +8,25 @@ enum DMLRecord {
     static let frameBytes = 8
     /// Of a transaction's number and row number, before its changes.
     static let numbersBytes = 16
+    /// Of a whole mark.
+    static let markBytes = frameBytes + numbersBytes + 8
     /// Bytes of one transaction at most.
     static let payloadBytesMax = 1 << 30
     private static let magic = Array("MILLDMLS".utf8)
-    private static let version: UInt32 = 1
+    private static let version: UInt32 = 2
+    /// Numbers above this would overflow when they are counted on.
+    private static let numberMax: UInt64 = 1 << 62
 
     struct Header: Equatable {
         var first: DMLPosition
         var nextRowID: Int64
+    }
+
+    /// What a record is.
+    enum Frame {
+        /// Everything up to `first` was durable before the mark was written.
+        case mark(Header)
+        case transaction(Header, payload: ArraySlice<UInt8>)
     }
 
     static func encode(_ header: Header) -> [UInt8] {
@@ -27,14 +38,25 @@ enum DMLRecord {
         return bytes
     }
 
-    /// nil when the bytes are no header of this version.
-    static func header(_ bytes: ArraySlice<UInt8>) -> Header? {
+    /// nil when the bytes are no header of a version that is known.
+    /// - Returns: also whether the version is one from before marks, which is not appended to.
+    static func header(_ bytes: ArraySlice<UInt8>) -> (header: Header, isOld: Bool)? {
         guard bytes.count >= headerBytes, bytes.starts(with: magic) else { return nil }
         var reader = Reader(bytes: bytes.prefix(headerBytes), at: bytes.startIndex + magic.count)
-        guard reader.integer(UInt32.self) == version, let first = reader.integer(UInt64.self), let nextRowID = reader.integer(Int64.self),
+        guard let found = reader.integer(UInt32.self), (1...version).contains(found), let header = reader.header(),
             reader.integer(UInt32.self) == checksum(bytes.prefix(headerBytes - 4))
         else { return nil }
-        return Header(first: DMLPosition(first), nextRowID: nextRowID)
+        return (header, found < version)
+    }
+
+    /// A mark.
+    /// - Parameter durable: the last transaction that is durable, and the first row number that has not been given out.
+    static func mark(_ durable: Header) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var changes: [UInt8] = []
+        append(durable.first.number, to: &changes)
+        append(changes, number: .zero, nextRowID: durable.nextRowID, to: &bytes)
+        return bytes
     }
 
     /// The part of a payload that does not depend on the transaction's number.
@@ -60,19 +82,28 @@ enum DMLRecord {
         bytes += changes
     }
 
-    /// The payload of the record at the start of `bytes`; nil when it is not whole.
-    static func payload(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
+    /// The record at the start of `bytes`; nil when it is not whole.
+    static func frame(_ bytes: ArraySlice<UInt8>) -> Frame? {
         var reader = Reader(bytes: bytes, at: bytes.startIndex)
-        guard let length = reader.integer(UInt32.self), let sum = reader.integer(UInt32.self), length >= 20, length <= payloadBytesMax else { return nil }
-        guard let payload = reader.take(Int(length)), checksum(payload) == sum else { return nil }
-        return payload
+        guard let length = reader.integer(UInt32.self), let sum = reader.integer(UInt32.self), length >= 20, length <= payloadBytesMax,
+            let payload = reader.take(Int(length)), checksum(payload) == sum
+        else { return nil }
+        var content = Reader(bytes: payload, at: payload.startIndex)
+        guard let header = content.header() else { return nil }
+        guard header.first == .zero else { return .transaction(header, payload: payload) }
+        guard let durable = content.integer(UInt64.self), durable <= numberMax, content.isAtEnd else { return nil }
+        return .mark(Header(first: DMLPosition(durable), nextRowID: header.nextRowID))
     }
 
-    /// The number and the next row number that a payload begins with.
-    static func numbers(_ payload: ArraySlice<UInt8>) -> Header? {
-        var reader = Reader(bytes: payload, at: payload.startIndex)
-        guard let number = reader.integer(UInt64.self), let nextRowID = reader.integer(Int64.self) else { return nil }
-        return Header(first: DMLPosition(number), nextRowID: nextRowID)
+    /// Whether a record may begin here: what is asked before a checksum is computed, as that of every place in a file would take hours.
+    static func mayBegin(_ bytes: ArraySlice<UInt8>, from expected: DMLPosition) -> Bool {
+        var reader = Reader(bytes: bytes, at: bytes.startIndex)
+        guard let length = reader.integer(UInt32.self), length >= 20, Int(length) <= bytes.count - frameBytes, let sum = reader.integer(UInt32.self),
+            // One in four billion has it; columns of small numbers have it everywhere.
+            sum != 0, let number = reader.integer(UInt64.self)
+        else { return false }
+        if number == 0 { return Int(length) == markBytes - frameBytes }
+        return number >= expected.number && number - expected.number <= UInt64(bytes.count)
     }
 
     /// A payload's transaction; nil when it contradicts itself or its tables.
@@ -140,6 +171,13 @@ enum DMLRecord {
 
         mutating func integer<T: FixedWidthInteger>(_: T.Type) -> T? {
             take(MemoryLayout<T>.size).map { T(littleEndian: $0.withUnsafeBytes { $0.loadUnaligned(as: T.self) }) }
+        }
+
+        /// A transaction's number and a row number, of which none is out of all bounds.
+        mutating func header() -> Header? {
+            guard let number = integer(UInt64.self), let nextRowID = integer(Int64.self), number <= numberMax, (0...Int64(numberMax)).contains(nextRowID)
+            else { return nil }
+            return Header(first: DMLPosition(number), nextRowID: nextRowID)
         }
 
         /// A batch of these types; of any when they are not known, without columns.
