@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test func everyCutOfTheFileGivesItsWholeEntries() throws {
-        let log = ReplayLog(at: place)
+        let log = ReplayLog(at: place, bytesMax: 1 << 20)
         try log.append([entry(1), entry(2)])
         try log.append([entry(3)])
         #expect(log.entries == [entry(1), entry(2), entry(3)])
@@ -22,15 +22,15 @@ import Testing
         for length in 0...bytes.count {
             let file = try files.open("/replay/7", .create)
             try file.write(Array(bytes[..<length]))
-            let read = try ReplayLog(reading: place)
+            let read = try ReplayLog(reading: place, bytesMax: 1 << 20)
             #expect(read.entries == Array([entry(1), entry(2), entry(3)].prefix(read.count)) && read.count == (length * 3) / bytes.count, "\(length)")
             try read.append([entry(9)])
-            #expect(try ReplayLog(reading: place).entries.last == entry(9))
+            #expect(try ReplayLog(reading: place, bytesMax: 1 << 20).entries.last == entry(9))
         }
     }
 
     @Test func readersGetWhatTheyAskFor() throws {
-        let log = ReplayLog(at: nil)
+        let log = ReplayLog(at: nil, bytesMax: 1 << 20)
         try log.append((0..<5).map(entry))
         #expect(log.entries(from: 1, countMax: 2, bytesMax: 1000) == [entry(1), entry(2)])
         #expect(log.entries(from: 1, countMax: 10, bytesMax: 9) == [entry(1), entry(2)])

@@ -65,7 +65,7 @@ extension Engine {
                 try keeper.findBlocks()
                 try rejects.restore(keeper.recovered?.record.notes ?? [])
             }
-            conductor.resume(after: keeper.lastPublished.epoch, holding: keeper.recovered?.record.position.dmlPosition ?? .zero)
+            conductor.resume(after: keeper.journaled, holding: keeper.recovered?.record.position.dmlPosition ?? .zero)
             // State belongs to a worker; of another number of workers each view begins anew, and the rows of tables are put in again.
             if let recovered = keeper.recovered, recovered.record.workers == options.workerCount { restoration.resumable = resumable(recovered) }
         }
@@ -288,7 +288,10 @@ extension Engine {
         }
         let id = job.id
         let wanted = ends
-        let isThere: @Sendable (EpochRecord) -> Bool = { $0.epoch > before && !$0.catchingUp.contains(id) && $0.hasReached(wanted) }
+        let inputs = Set(inputsFeeding(id))
+        let isThere: @Sendable (EpochRecord) -> Bool = {
+            $0.epoch > before && !$0.catchingUp.contains(id) && $0.hasReached(wanted) && $0.rerunning.isDisjoint(with: inputs)
+        }
         let hasFailed: @Sendable (EpochRecord) -> Bool = { record in
             record.jobFailures[id] != nil || wanted.keys.contains { record.sourceFailures[$0] != nil }
         }
@@ -313,13 +316,16 @@ extension Engine {
     }
 
     /// The sources that a job reads, itself or through other jobs.
-    private func sourcesFeeding(_ job: ObjectID) -> [ObjectID] {
+    func sourcesFeeding(_ job: ObjectID) -> [ObjectID] { inputsFeeding(job).filter { sources.definition($0) != nil } }
+
+    /// All that it reads, itself or through other jobs.
+    private func inputsFeeding(_ job: ObjectID) -> [ObjectID] {
         var found: Set<ObjectID> = []
         var open = [job]
         while let id = open.popLast() {
             for input in plans[id]?.inputs ?? [] where input.id != id && found.insert(input.id).inserted { open.append(input.id) }
         }
-        return found.filter { sources.definition($0) != nil }.sorted()
+        return found.sorted()
     }
 
     private func restoredEnds(of source: ObjectID) async -> [SourceSplit: SplitOffset]? {

@@ -2,6 +2,7 @@ package import MillBase
 package import MillColumnar
 package import MillExpr
 package import MillState
+package import MillStore
 
 /// GROUP BY, SELECT DISTINCT and aggregates without groups.
 ///

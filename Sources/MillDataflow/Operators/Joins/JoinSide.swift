@@ -1,6 +1,7 @@
 import MillBase
 import MillColumnar
 import MillState
+import MillStore
 
 /// One input of a join, kept: its rows as a multiset, found by join key.
 ///
