@@ -23,16 +23,19 @@ package actor Engine {
         package var conductor: Conductor.Options
         /// Bytes of rejected records kept per source; the oldest go first, and the count of all stays.
         package var rejectBytesMax: Int
+        /// Bytes of replayed records kept per source; a statement that would go beyond them fails.
+        package var replayBytesMax: Int
         /// How often sources are asked for new splits, when their connector cannot tell by itself.
         package var splitDiscoveryNanos: UInt64
 
         package init(
             workerCount: Int = 1, conductor: Conductor.Options = Conductor.Options(), rejectBytesMax: Int = 64 << 20,
-            splitDiscoveryNanos: UInt64 = 1_000_000_000
+            replayBytesMax: Int = 256 << 20, splitDiscoveryNanos: UInt64 = 1_000_000_000
         ) {
             self.workerCount = workerCount
             self.conductor = conductor
             self.rejectBytesMax = rejectBytesMax
+            self.replayBytesMax = replayBytesMax
             self.splitDiscoveryNanos = splitDiscoveryNanos
         }
     }

@@ -48,14 +48,15 @@ final class SourceRegistry: Sendable {
 
     /// - Parameters:
     ///   - resumed: where a checkpoint has the jobs that read it; a split that is not in it begins at its origin.
+    ///   - published: the splits of which something was published: they need not be found again.
     ///   - pausedAt: up to where it is read, if it is paused.
     ///   - onSplitChange: called when the source may have got splits.
     func add(
         _ definition: SourceDefinition, watermark: SourceWatermark? = nil, resumed: [SourceSplit: SplitOffset] = [:],
-        pausedAt: [SourceSplit: SplitOffset]? = nil,
+        published: Set<SourceSplit> = [], pausedAt: [SourceSplit: SplitOffset]? = nil,
         onSplitChange: @escaping @Sendable () -> Void
     ) {
-        let known = Set(definition.origin.keys).union(resumed.keys)
+        let known = Set(definition.origin.keys).union(resumed.keys).union(published)
         let splits = Dictionary(uniqueKeysWithValues: known.sorted().enumerated().map { ($1, $0) })
         let entry = Entry(
             definition: definition, watermark: watermark, splits: splits, resumed: resumed, pausedAt: pausedAt,

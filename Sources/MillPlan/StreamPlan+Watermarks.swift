@@ -25,7 +25,7 @@ package typealias Watermarks = [Int: Int64]
 /// How watermarks go through a plan. The same rules say at planning which columns have one, and in every epoch what it is: what the
 /// sources promise is the same on all workers, and so is all that follows from it.
 ///
-/// An operator that keeps groups, join sides or sessions closes them at the end of an epoch by the watermark that the epoch opened with
+/// An operator that keeps groups, join sides, partitions or sessions closes them at the end of an epoch by the watermark that the epoch opened with
 /// (`now`), and takes rows of times from the one before on (`passed`). So in an epoch rows of closed groups come from no operator, also
 /// not from one that gives out its groups when it closes them: all are at or above `passed`.
 extension StreamNode {
@@ -95,6 +95,7 @@ extension StreamNode {
             }
             guard kind == .inner, let range = JoinTimeRange(residual, leftWidth: schemas[0].count, marked: inputs) else { return nil }
             return Closing(columns: range.columns, reach: range.reach)
+        case .rank(let window, _, _): return window.partition.first(where: inputs[0].contains).map { Closing(columns: [$0]) }
         default: return nil
         }
     }

@@ -29,12 +29,26 @@ package struct EpochPosition: Sendable, Hashable {
     /// Transactions in the log of DML up to here are in the tables.
     package var dmlPosition: DMLPosition
     package var offsets: SourceOffsets
+    /// What jobs have closed by on their sources, and close by in the next epoch. In the journal alone: a checkpoint has it in its notes.
+    package var watermarks: [WatermarkKey: WatermarkStep]
 
-    package init(epoch: Epoch, openedAtMicros: Int64, dmlPosition: DMLPosition, offsets: SourceOffsets) {
+    package init(
+        epoch: Epoch, openedAtMicros: Int64, dmlPosition: DMLPosition, offsets: SourceOffsets, watermarks: [WatermarkKey: WatermarkStep] = [:]
+    ) {
         self.epoch = epoch
         self.openedAtMicros = openedAtMicros
         self.dmlPosition = dmlPosition
         self.offsets = offsets
+        self.watermarks = watermarks
+    }
+
+    /// Goes on to a later epoch that says what has changed.
+    package mutating func take(_ changes: EpochPosition) {
+        epoch = changes.epoch
+        openedAtMicros = changes.openedAtMicros
+        dmlPosition = changes.dmlPosition
+        for (source, splits) in changes.offsets { offsets[source, default: [:]].merge(splits) { _, new in new } }
+        watermarks.merge(changes.watermarks) { _, new in new }
     }
 
     package static let start = EpochPosition(epoch: .zero, openedAtMicros: 0, dmlPosition: .zero, offsets: [:])

@@ -38,25 +38,33 @@ package final class EpochJournal: Sendable {
 
     /// Begins the journal of a checkpoint, with the last epoch that was noted. The ones before it go with their checkpoints.
     /// - Parameters:
-    ///   - position: what to note as the last epoch in place of the last entry.
     ///   - sources: those that the checkpoint knows; others are forgotten until an epoch reads them, because no job goes on from there.
-    package func begin(checkpoint: UInt64, at position: EpochPosition? = nil, keeping sources: Set<ObjectID>? = nil) throws(IOFailure) {
+    package func begin(checkpoint: UInt64, keeping sources: Set<ObjectID>? = nil) throws(IOFailure) {
         try state.withLock { (state) throws(IOFailure) in
-            var first = position ?? state.position
+            var first = state.position
             if let sources { first.offsets = first.offsets.filter { sources.contains($0.key) } }
-            try begin(checkpoint, at: first, &state)
+            // The next entry has those of the jobs that are still there.
+            first.watermarks = [:]
+            try begin(checkpoint, with: [first], &state)
         }
     }
 
-    private func begin(_ checkpoint: UInt64, at first: EpochPosition, _ state: inout State) throws(IOFailure) {
+    /// Begins it with epochs of an earlier process: they are run again, and that may come to an end in its middle, too.
+    /// - Parameter epochs: as `epochs(since:)` gives them, behind where they begin.
+    package func begin(checkpoint: UInt64, with epochs: [EpochPosition]) throws(IOFailure) {
+        try state.withLock { (state) throws(IOFailure) in try begin(checkpoint, with: epochs, &state) }
+    }
+
+    private func begin(_ checkpoint: UInt64, with epochs: [EpochPosition], _ state: inout State) throws(IOFailure) {
         // Under another name until the entry is in it: this may be the only place that knows.
         let name = path(checkpoint)
         let file = try files.open(name + ".new", .create)
         // Without the room `prepare` asks again.
         let hasRoom = (try? file.reserve(Self.reservedBytes)) != nil
-        try file.write(Self.header)
-        var fresh = State(file: file, checkpoint: checkpoint, size: Self.header.count, reserved: hasRoom ? Self.reservedBytes : 0)
-        try Self.append(first, to: &fresh)
+        var fresh = State(file: file, checkpoint: checkpoint, reserved: hasRoom ? Self.reservedBytes : 0)
+        let bytes = Self.header + epochs.flatMap { Self.entry($0, after: &fresh.position) }
+        try file.write(bytes)
+        fresh.size = bytes.count
         try files.rename(name + ".new", to: name)
         state = fresh
     }
@@ -65,7 +73,7 @@ package final class EpochJournal: Sendable {
     /// made of it: without room it had better not begin.
     package func prepare() throws(IOFailure) {
         try state.withLock { (state) throws(IOFailure) in
-            if state.size > Self.sizeMax, let _ = try? begin(state.checkpoint, at: state.position, &state) { return }
+            if state.size > Self.sizeMax, let _ = try? begin(state.checkpoint, with: [state.position], &state) { return }
             guard let file = state.file, state.size + Self.entryBytes > state.reserved else { return }
             try file.reserve(state.size + Self.reservedBytes)
             state.reserved = state.size + Self.reservedBytes
@@ -74,23 +82,31 @@ package final class EpochJournal: Sendable {
 
     /// Writes an epoch's entry; not synced.
     package func append(_ position: EpochPosition) throws(IOFailure) {
-        try state.withLock { (state) throws(IOFailure) in try Self.append(position, to: &state) }
+        try state.withLock { (state) throws(IOFailure) in
+            guard let file = state.file else { return }
+            var last = state.position
+            let bytes = Self.entry(position, after: &last)
+            try file.write(bytes, at: state.size)
+            state.size += bytes.count
+            state.position = last
+        }
     }
 
-    private static func append(_ position: EpochPosition, to state: inout State) throws(IOFailure) {
-        guard let file = state.file else { return }
+    /// What an epoch has changed, as bytes; `last` becomes what is known with it.
+    private static func entry(_ position: EpochPosition, after last: inout EpochPosition) -> [UInt8] {
         // After a start the sources are read again from the checkpoint on, and until then nobody sees what comes of it. Were that noted, a
         // second crash in the middle would let readers in too early.
         var position = position
-        position.dmlPosition = max(position.dmlPosition, state.position.dmlPosition)
+        position.dmlPosition = max(position.dmlPosition, last.dmlPosition)
         // Nor does a source go that no job reads yet.
-        position.offsets.merge(state.position.offsets) { now, _ in now }
+        position.offsets.merge(last.offsets) { now, _ in now }
         var moved: SourceOffsets = [:]
         for (source, splits) in position.offsets {
-            let before = state.position.offsets[source] ?? [:]
+            let before = last.offsets[source] ?? [:]
             if before == splits { continue }
             let furthest = before.merging(splits) { max($0, $1) }
-            moved[source] = furthest.filter { before[$0.key] != $0.value }
+            let further = furthest.filter { before[$0.key] != $0.value }
+            if !further.isEmpty { moved[source] = further }
             position.offsets[source] = furthest
         }
         var body = RecordWriter()
@@ -98,13 +114,19 @@ package final class EpochJournal: Sendable {
         body.put(position.openedAtMicros)
         body.put(position.dmlPosition.number)
         moved.put(into: &body)
+        let steps = position.watermarks.filter { last.watermarks[$0.key] != $0.value }
+        body.putList(steps.sorted { ($0.key.job, $0.key.source) < ($1.key.job, $1.key.source) }) { body, step in
+            body.put(step.key.job.number)
+            body.put(step.key.source.number)
+            body.put(time: step.value.passed)
+            body.put(time: step.value.now)
+        }
+        position.watermarks.merge(last.watermarks) { now, _ in now }
+        last = position
         var entry = RecordWriter()
         entry.put(UInt32(body.bytes.count))
         entry.put(checksum(body.bytes))
-        let bytes = entry.bytes + body.bytes
-        try file.write(bytes, at: state.size)
-        state.size += bytes.count
-        state.position = position
+        return entry.bytes + body.bytes
     }
 
     /// What each journal has, for people to look at.
@@ -118,19 +140,17 @@ package final class EpochJournal: Sendable {
             var reader = RecordReader(bytes[Self.header.count...])
             while let entry = try? Self.entry(&reader) {
                 journal.entries += 1
-                let before = journal.last.offsets
-                journal.last = entry
-                for (source, splits) in before { journal.last.offsets[source, default: [:]].merge(splits) { new, _ in new } }
+                journal.last.take(entry)
             }
             found.append(journal)
         }
         return found.sorted { $0.checkpoint < $1.checkpoint }
     }
 
-    /// The last epoch that was published, from a checkpoint on: `checkpoint` when nothing came after it.
-    package func lastPublished(since checkpoint: CheckpointRecord?) throws(IOFailure) -> EpochPosition {
-        var position = checkpoint?.position ?? .start
-        guard files.exists(directory) else { return position }
+    /// The epochs that were published from a checkpoint on, in order: first the checkpoint's own, then of each what it changed.
+    package func epochs(since checkpoint: CheckpointRecord?) throws(IOFailure) -> [EpochPosition] {
+        var found = [checkpoint?.position ?? .start]
+        guard files.exists(directory) else { return found }
         let numbers = try files.list(directory).compactMap { name in name.hasPrefix("journal-") ? UInt64(name.dropFirst(8)) : nil }
         // The journal before the checkpoint's own has the epochs that were published while it was written.
         for number in numbers.sorted() {
@@ -138,14 +158,17 @@ package final class EpochJournal: Sendable {
             guard bytes.starts(with: Self.header) else { continue }
             var reader = RecordReader(bytes[Self.header.count...])
             while let entry = try? Self.entry(&reader) {
-                guard entry.epoch >= position.epoch else { continue }
-                position.epoch = entry.epoch
-                position.openedAtMicros = entry.openedAtMicros
-                position.dmlPosition = entry.dmlPosition
-                for (source, splits) in entry.offsets { position.offsets[source, default: [:]].merge(splits) { _, new in new } }
+                let last = found.count - 1
+                // A journal begins with the last epoch of the one before.
+                if entry.epoch == found[last].epoch { found[last].take(entry) } else if entry.epoch > found[last].epoch { found.append(entry) }
             }
         }
-        return position
+        return found
+    }
+
+    /// The last of these epochs, with all that is known of it.
+    package static func last(of epochs: [EpochPosition]) -> EpochPosition {
+        epochs.dropFirst().reduce(into: epochs.first ?? .start) { $0.take($1) }
     }
 
     private static func entry(_ reader: inout RecordReader) throws(RecordDamage) -> EpochPosition {
@@ -154,8 +177,16 @@ package final class EpochJournal: Sendable {
         let part = try reader.take(count)
         guard checksum(part) == sum, count > 0 else { throw RecordDamage() }
         var body = RecordReader(part)
-        return EpochPosition(
+        var position = EpochPosition(
             epoch: Epoch(try body.getNumber()), openedAtMicros: try body.get(Int64.self), dmlPosition: DMLPosition(try body.getNumber()),
             offsets: try SourceOffsets(from: &body))
+        // Entries of earlier versions end here.
+        guard !body.isAtEnd else { return position }
+        let steps = try body.getList { (body) throws(RecordDamage) in
+            let key = WatermarkKey(job: ObjectID(try body.get(UInt32.self)), source: ObjectID(try body.get(UInt32.self)))
+            return (key, WatermarkStep(passed: try body.getTime(), now: try body.getTime()))
+        }
+        position.watermarks = Dictionary(steps, uniquingKeysWith: { $1 })
+        return position
     }
 }

@@ -15,6 +15,12 @@ package struct RecordWriter {
 
     package mutating func put(_ text: String) { put(bytes: Array(text.utf8)) }
 
+    /// A time that may be missing.
+    package mutating func put(time: Int64?) {
+        put(UInt8(time == nil ? 0 : 1))
+        put(time ?? 0)
+    }
+
     package mutating func putList<C: Collection>(_ list: C, _ body: (inout RecordWriter, C.Element) -> Void) {
         put(UInt32(list.count))
         for element in list { body(&self, element) }
@@ -56,6 +62,12 @@ package struct RecordReader {
     package mutating func getText() throws(RecordDamage) -> String {
         guard let text = String(validating: try getBytes(), as: UTF8.self) else { throw RecordDamage() }
         return text
+    }
+
+    package mutating func getTime() throws(RecordDamage) -> Int64? {
+        let isThere = try get(UInt8.self) == 1
+        let time = try get(Int64.self)
+        return isThere ? time : nil
     }
 
     package mutating func getList<T>(_ body: (inout RecordReader) throws(RecordDamage) -> T) throws(RecordDamage) -> [T] {

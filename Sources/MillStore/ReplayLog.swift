@@ -6,7 +6,7 @@ import Synchronization
 /// Corrected records of one source, in the order in which they were replayed: the source's side split (`docs/internals/replay.md`).
 ///
 /// A record's number is its position; each names the reject that it stands for, so one sync makes the record part of the source and takes
-/// the reject away. Kept in memory as well, up to `bytesMax`, and on disk when there is a directory.
+/// the reject away. Kept in memory as well, up to a limit of bytes, and on disk when there is a directory.
 ///
 /// Threading: any thread. After a crash a torn entry at the end is cut off: nobody was told of it. One that is damaged although a mark behind it
 /// says that it was durable is not. When a sync fails nobody knows what is on disk, and nothing more is taken before the next start.
@@ -54,20 +54,22 @@ package final class ReplayLog: Sendable {
 
     private let place: Place?
     private let state: Mutex<State>
-
-    /// Bytes of corrected records of one source.
-    package static let bytesMax = 256 << 20
+    private let bytesMax: Int
 
     /// Empty; its file is made with the first record.
-    /// - Parameter place: nil keeps it in memory alone.
-    package init(at place: Place?) {
+    /// - Parameters:
+    ///   - place: nil keeps it in memory alone.
+    ///   - bytesMax: of corrected records.
+    package init(at place: Place?, bytesMax: Int) {
         self.place = place
+        self.bytesMax = bytesMax
         state = Mutex(State())
     }
 
     /// Takes up what an earlier process wrote.
     /// - Throws: 58030 or 53100 when the file cannot be read; XX001 when something is damaged that was acknowledged.
-    package init(reading place: Place) throws(SQLError) {
+    package init(reading place: Place, bytesMax: Int) throws(SQLError) {
+        self.bytesMax = bytesMax
         let (file, bytes): (any File, [UInt8])
         do throws(IOFailure) {
             file = try place.files.open(place.path, .readWrite)
@@ -129,13 +131,20 @@ package final class ReplayLog: Sendable {
         for listener in try listeners.get() { listener() }
     }
 
+    /// - Throws: 54000 when so many bytes of records more are beyond the limit.
+    package func requireRoom(for bytes: Int) throws(SQLError) {
+        guard state.withLock({ $0.byteCount + bytes <= bytesMax }) else { throw isFull }
+    }
+
+    private var isFull: SQLError {
+        SQLError(
+            .programLimitExceeded, "a source keeps \(bytesMax >> 20) MiB of replayed records at most",
+            hint: "Replay fewer with WHERE, or write them to the source's topic.")
+    }
+
     private func append(_ entries: [Entry], _ state: inout State) throws(SQLError) {
         let added = entries.reduce(0) { $0 + $1.record.count }
-        guard state.byteCount + added <= Self.bytesMax else {
-            throw SQLError(
-                .programLimitExceeded, "a source keeps \(Self.bytesMax >> 20) MiB of replayed records at most",
-                hint: "Write the rest to the source's topic.")
-        }
+        guard state.byteCount + added <= bytesMax else { throw isFull }
         if let failure = state.failure { throw failure.sqlError }
         // Whoever finds what is before the mark damaged knows that it was acknowledged.
         let bytes = (state.fileBytes > 0 ? Self.mark(state.fileBytes) : []) + entries.flatMap(Self.bytes)

@@ -26,7 +26,7 @@ import Testing
 
 struct LateRowRun {
     enum Form: String, CaseIterable {
-        case byWindow, byWindowInParts, byWindowAndKey, byTime, overGroups, overView, join, near, sessions
+        case byWindow, byWindowInParts, byWindowAndKey, byTime, overGroups, overView, join, near, sessions, ranks, firstRows
     }
 
     private struct Table {
@@ -56,8 +56,8 @@ struct LateRowRun {
         var random = SeededGenerator(seed: seed &* 0x9E37_79B9_7F4A_7C15)
         let isRarelyAppendOnly = random.oneIn(3)
         let mayWait = random.oneIn(2)
-        isAppendOnly = form == .sessions || form == .byWindowInParts || isRarelyAppendOnly
-        emitsOnClose = form != .join && form != .near && mayWait
+        isAppendOnly = form == .sessions || form == .byWindowInParts || form == .firstRows || isRarelyAppendOnly
+        emitsOnClose = ![.join, .near, .ranks, .firstRows].contains(form) && mayWait
         driver = CircuitDriver(workerCount: random.number(1...3), seed: random.next())
         self.random = random
         for number in 0..<(form == .join || form == .near ? 2 : 1) {
@@ -122,6 +122,13 @@ struct LateRowRun {
         case .near:
             let keys = random.pick([[2], []])
             addView(builder.materialize(builder.join(.inner, rows, scan(1, &builder), leftKeys: keys, rightKeys: keys, residual: nearness())))
+        case .ranks, .firstRows:
+            let functions: [RankFunction] = random.pick([[.rowNumber], [.rank, .denseRank], []])
+            let isCut = form == .firstRows || functions.isEmpty || random.oneIn(2)
+            let by: RankFunction = form == .firstRows || random.oneIn(2) ? .rowNumber : .rank
+            let cut = Cut(by, limit: random.number(1...3), offset: random.number(0...1))
+            let order = Window(partition: random.pick([[6], [2, 5], [5]]), order: [SortKey(column: 3, descending: random.oneIn(2), nullsFirst: false)])
+            addView(builder.materialize(builder.rank(builder.timeWindow(rows, window), order, functions, isCut ? cut : nil)))
         case .sessions:
             let window = SessionWindow(
                 timeColumn: 1, boundType: .timestamp, gapMicros: random.pick([1, 3, 10]) * Self.minute, partition: random.pick([[], [2]]))

@@ -16,12 +16,14 @@ import Testing
 
     private enum Ending { case stop, kill, powerCut }
 
-    private func withEngine(workers: Int = 1, ending: Ending = .stop, seed: UInt64 = 1, _ body: (EngineWorld) async throws -> Void) async throws {
+    private func withEngine(
+        workers: Int = 1, ending: Ending = .stop, seed: UInt64 = 1, source: ScriptedConnector? = nil, bytesMax: Int = 1 << 20, _ body: (EngineWorld) async throws -> Void
+    ) async throws {
         let environment = Environment(files: files, clock: VirtualClock(), random: SeededSource(seed))
         let keeper = try StateKeeper(environment: environment, directory: "/data/state")
         let engine = Engine(
-            environment: environment, options: Engine.Options(workerCount: workers), assembly: ScriptedAssembly(connectors: ["s": connector]), meta: meta,
-            keeper: keeper, replayDirectory: "/data/replay")
+            environment: environment, options: Engine.Options(workerCount: workers, replayBytesMax: bytesMax),
+            assembly: ScriptedAssembly(connectors: ["s": source ?? connector]), meta: meta, keeper: keeper, replayDirectory: "/data/replay")
         try await engine.restore()
         let world = EngineWorld(engine, files: files)
         do { try await body(world) } catch {
@@ -105,8 +107,58 @@ import Testing
             #expect(await refusal("REPLAY REJECTS FROM nothing") == .undefinedTable)
             #expect(await refusal("REPLAY REJECTS FROM s WHERE nothing = 1") == .undefinedColumn)
             #expect(await refusal("REPLAY REJECTS FROM s USING 1") == .datatypeMismatch)
-            #expect(await refusal("REPLAY REJECTS FROM v") == .undefinedTable)
             #expect(try await rejects(world) == ["1", "3"])
+        }
+    }
+
+    @Test func whatIsNoSourceIsSaidToBeNone() async throws {
+        try await withEngine { (world) async throws in
+            try await create(world)
+            try await world.run("CREATE TABLE t (a int); CREATE VIEW plain AS SELECT 1 AS one")
+            func refusal(_ name: String) async -> SQLError? { await error { () throws(SQLError) in try await world.run("REPLAY REJECTS FROM \(name)") } }
+            let view = await refusal("v")
+            #expect(view?.sqlState == .wrongObjectType && view?.message == #"materialized view "v" is not a source and has no rejects"#)
+            #expect(view?.hint == #"It reads from "s"."#)
+            let table = await refusal("t")
+            #expect(table?.sqlState == .wrongObjectType && table?.message == #"table "t" is not a source and has no rejects"#)
+            #expect(table?.hint == "SHOW SOURCES lists the sources.")
+            #expect(await refusal("plain")?.message == #"view "plain" is not a source and has no rejects"#)
+            #expect(await refusal("nowhere.s")?.sqlState == .invalidSchemaName)
+        }
+    }
+
+    @Test func aBoundedSourceTakesNothing() async throws {
+        let bounded = ScriptedConnector(isBounded: true, #"{"a":1}"#, "rubbish")
+        try await withEngine(source: bounded) { (world) async throws in
+            try await world.run("CREATE SOURCE s (a int) WITH (connector = 's') FORMAT PLAIN ENCODE JSON; CREATE MATERIALIZED VIEW v AS SELECT a FROM s; FLUSH")
+            let refusal = await error { () throws(SQLError) in try await world.run(#"REPLAY REJECTS FROM s USING '{"a":2}'"#) }
+            #expect(refusal?.sqlState == .featureNotSupported)
+            #expect(refusal?.message == #"source "s" ends with what it reads: nothing can be added to it"#)
+            #expect(try await rejects(world) == ["1"])
+        }
+    }
+
+    /// All of a statement or nothing; what is there counts, also after a restart.
+    @Test func beyondTheLimitNothingIsTaken() async throws {
+        for life in 0..<2 {
+            try await withEngine(bytesMax: 20) { (world) async throws in
+                if life == 0 {
+                    try await create(world)
+                    #expect(try await world.run(#"REPLAY REJECTS FROM s WHERE "offset" = 1 USING '{"a":10}'"#).last?.tag == "REPLAY 1")
+                }
+                let full = await error { () throws(SQLError) in try await world.run(#"REPLAY REJECTS FROM s USING '{"a":20}'"#) }
+                #expect(full?.sqlState == .programLimitExceeded)
+                #expect(try await rejects(world) == ["3", "4"])
+                // Such a record is not even decoded.
+                let huge = await error { () throws(SQLError) in try await world.run("REPLAY REJECTS FROM s USING repeat('[', 1000000)") }
+                #expect(huge?.sqlState == .programLimitExceeded)
+                try await world.run("FLUSH")
+                #expect(try await rows(world, "SELECT * FROM v") == [["4", "13"]])
+            }
+        }
+        try await withEngine(bytesMax: 30) { (world) async throws in
+            #expect(try await world.run(#"REPLAY REJECTS FROM s USING '{"a":20}'; FLUSH"#).first?.tag == "REPLAY 2")
+            #expect(try await rows(world, "SELECT * FROM v") == [["6", "53"]])
         }
     }
 

@@ -10,7 +10,7 @@ import Synchronization
 
 /// A source of JSON lines in memory that does what a test tells it; a record's position is its number in the split.
 final class ScriptedConnector: SourceConnector {
-    let isBounded = false
+    let isBounded: Bool
     struct State {
         var splits: [[String]] = [[]]
         var listeners: [@Sendable () -> Void] = []
@@ -35,7 +35,10 @@ final class ScriptedConnector: SourceConnector {
 
     let state = Mutex(State())
 
-    init(_ records: String...) { state.withLock { $0.splits = [records] } }
+    init(isBounded: Bool = false, _ records: String...) {
+        self.isBounded = isBounded
+        state.withLock { $0.splits = [records] }
+    }
 
     func change(_ body: @Sendable (inout State) -> Void) {
         let listeners = state.withLock { state in

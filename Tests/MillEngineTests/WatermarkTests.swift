@@ -1,6 +1,7 @@
 import MillBase
 import MillEngine
 import MillIO
+import MillLog
 import MillMeta
 import MillTestKit
 import Testing
@@ -92,6 +93,119 @@ import Testing
                 #expect(late == (0...life).map { "\(100 + $0)" })
             }
             await world.stop()
+        }
+    }
+
+    // MARK: What is not idle
+
+    private func pass(_ seconds: Int, _ clock: VirtualClock, _ world: EngineWorld) async throws {
+        for _ in 0..<seconds {
+            await clock.untilSleeping()
+            clock.advance(by: .seconds(1))
+            try await world.run("FLUSH")
+        }
+    }
+
+    /// However long the pause is: what comes after it is not late for that.
+    @Test func aPausedSourceIsNotIdle() async throws {
+        let clock = VirtualClock()
+        let connector = ScriptedConnector(row(1, 1), row(40, 2))
+        connector.change { $0.splits.append([self.row(2, 4)]) }
+        try await withWorld(connector, clock: clock) { world in
+            try await world.run("\(Self.create) \(Self.sums); \(Self.final); FLUSH; PAUSE SOURCE s")
+            connector.change { $0.splits[1].append(self.row(3, 8)) }
+            try await pass(30, clock, world)
+            #expect(try await rows(world, "SELECT * FROM final") == [])
+            try await world.run("RESUME SOURCE s; FLUSH")
+            #expect(try await rows(world, "SELECT n FROM sums ORDER BY window_start") == [["13"], ["2"]])
+            #expect(try await rows(world, "SELECT * FROM sums_late") == [])
+        }
+    }
+
+    @Test func aSourceThatCannotBeReadIsNotIdle() async throws {
+        let clock = VirtualClock()
+        let connector = ScriptedConnector(row(1, 1), row(40, 2))
+        connector.change { $0.splits.append([self.row(2, 4)]) }
+        try await withWorld(connector, clock: clock) { world in
+            try await world.run("\(Self.create) \(Self.sums); \(Self.final); FLUSH; PAUSE SOURCE s")
+            connector.change { state in
+                state.failsAt = 1
+                state.failure = SQLError(.connectionFailure, "the broker went away")
+            }
+            // Readers are opened anew.
+            try await world.run("RESUME SOURCE s")
+            try await pass(30, clock, world)
+            #expect(try await rows(world, "SELECT * FROM final") == [])
+            connector.change { state in
+                state.failsAt = nil
+                state.splits[1].append(self.row(3, 8))
+            }
+            while try await rows(world, "SELECT n FROM sums ORDER BY window_start") != [["13"], ["2"]] { try await pass(1, clock, world) }
+            #expect(try await rows(world, "SELECT * FROM sums_late") == [])
+        }
+    }
+
+    // MARK: What was published before a crash
+
+    /// What readers have seen of late rows and of closed windows is there again, row for row, although the epochs since the checkpoint are run
+    /// again: they end where they ended.
+    @Test(arguments: 1...24) func aKilledProcessComesBackRowForRow(seed: Int) async throws {
+        var random = SeededGenerator(seed: UInt64(seed))
+        let files = MemoryFileSystem()
+        let meta = try MetaStore.inMemory()
+        let clock = VirtualClock()
+        let connector = ScriptedConnector()
+        connector.change { $0.splits = [[], []] }
+        let workers = random.number(1...2)
+        let reads = [
+            "SELECT * FROM sums", "SELECT * FROM final", "SELECT * FROM counts", "SELECT * FROM sums_late", "SELECT * FROM final_late",
+            "SELECT * FROM counts_late", "SELECT * FROM above",
+        ]
+        var seen: [[String: Int]] = []
+        var second = 0
+        for life in 0..<4 {
+            let environment = Environment(files: files, clock: clock, random: SeededSource(1))
+            let keeper = try StateKeeper(environment: environment, directory: "/data/state")
+            let log = try DMLLog(environment: environment, directory: "/data/dml")
+            let engine = Engine(
+                environment: environment, options: Engine.Options(workerCount: workers), assembly: ChangingAssembly(["s": connector]), meta: meta,
+                keeper: keeper, dmlLog: log)
+            try await engine.restore()
+            let world = EngineWorld(engine, files: files)
+            if life == 0 {
+                try await world.run("\(Self.create) \(Self.sums); \(Self.final)")
+                try await world.run("CREATE TABLE t (at timestamp, v int, WATERMARK FOR at AS at - INTERVAL '5 seconds')")
+                try await world.run("\(Self.sums.replacing("VIEW sums", with: "VIEW counts").replacing("TUMBLE(s", with: "TUMBLE(t")) EMIT ON WINDOW CLOSE")
+                try await world.run("CREATE MATERIALIZED VIEW above AS SELECT count(*) AS windows, sum(n) AS n FROM final; FLUSH")
+                await engine.checkpoint()
+            } else {
+                var found: [[String: Int]] = []
+                for read in reads { found.append(try #require(try await world.run(read).last).multiset) }
+                #expect(found == seen, "seed \(seed), life \(life)")
+            }
+            for _ in 0..<random.number(2...8) {
+                second = min(second + random.number(0...6), 59)
+                let at = max(second - random.number(0...25), 0)
+                switch random.number(0...5) {
+                case 0: await engine.checkpoint()
+                case 1...2: try await world.run("INSERT INTO t VALUES ('2024-01-01 00:00:\(at < 10 ? "0" : "")\(at)', \(random.number(1...9)))")
+                default:
+                    for split in 0...1 {
+                        let record = row(split == 0 ? at : second, random.number(1...9))
+                        connector.change { $0.splits[split].append(record) }
+                    }
+                }
+                if random.oneIn(2) { try await world.run("FLUSH") }
+                clock.advance(by: .milliseconds(7))
+            }
+            try await world.run("FLUSH")
+            seen = []
+            for read in reads { seen.append(try #require(try await world.run(read).last).multiset) }
+            // Nothing that a process does after kill -9 reaches the disk.
+            files.setFault { _, _ in 5 }
+            await world.stop()
+            log.close()
+            files.setFault(nil)
         }
     }
 }

@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test func everyCutOfTheFileGivesItsWholeEntries() throws {
-        let log = ReplayLog(at: place)
+        let log = ReplayLog(at: place, bytesMax: 1 << 20)
         var ends: [Int] = []
         for number in Int64(1)...3 {
             try log.append([entry(number)])
@@ -25,16 +25,16 @@ import Testing
         for length in 0...bytes.count {
             let file = try files.open("/replay/7", .create)
             try file.write(Array(bytes[..<length]))
-            let read = try ReplayLog(reading: place)
+            let read = try ReplayLog(reading: place, bytesMax: 1 << 20)
             #expect(read.entries == Array([entry(1), entry(2), entry(3)].prefix(ends.count { $0 <= length })), "\(length)")
             try read.append([entry(9)])
-            #expect(try ReplayLog(reading: place).entries.last == entry(9))
+            #expect(try ReplayLog(reading: place, bytesMax: 1 << 20).entries.last == entry(9))
         }
     }
 
     /// What was durable when something behind it was written is not cut off as torn.
     @Test func everyBrokenByteIsSeen() throws {
-        let log = ReplayLog(at: place)
+        let log = ReplayLog(at: place, bytesMax: 1 << 20)
         try log.append([entry(1)])
         let firstEnd = try files.open("/replay/7", .read).size()
         try log.append([entry(2), entry(3)])
@@ -44,18 +44,18 @@ import Testing
             broken[place] ^= 0x40
             try files.open("/replay/7", .create).write(broken)
             if place < firstEnd {
-                let error = #expect(throws: SQLError.self, "byte \(place)") { try ReplayLog(reading: self.place) }
+                let error = #expect(throws: SQLError.self, "byte \(place)") { try ReplayLog(reading: self.place, bytesMax: 1 << 20) }
                 #expect(error?.sqlState == .dataCorrupted && error?.message.contains("byte 0") == true)
                 #expect(try files.open("/replay/7", .read).readAll() == broken)
             } else {
-                let read = try ReplayLog(reading: self.place)
+                let read = try ReplayLog(reading: self.place, bytesMax: 1 << 20)
                 #expect(read.entries.first == entry(1) && read.count < 3, "byte \(place)")
             }
         }
     }
 
     @Test func readersGetWhatTheyAskFor() throws {
-        let log = ReplayLog(at: nil)
+        let log = ReplayLog(at: nil, bytesMax: 1 << 20)
         try log.append((0..<5).map(entry))
         #expect(log.entries(from: 1, countMax: 2, bytesMax: 1000) == [entry(1), entry(2)])
         #expect(log.entries(from: 1, countMax: 10, bytesMax: 9) == [entry(1), entry(2)])

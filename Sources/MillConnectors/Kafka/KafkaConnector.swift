@@ -110,6 +110,8 @@ package final class KafkaConnector: SourceConnector {
             do throws(KafkaFailure) {
                 let answer = try question(client, Int32(clamping: max(left, 1)))
                 client.setStatus(nil)
+                // What was wrong when a reader last heard of its broker may long have passed, and no record come since.
+                readers.withLock { for reader in $0 { reader.setStatus(nil) } }
                 return answer
             } catch {
                 guard error.isTransient, deadline - Self.nowMillis() > 100 else {

@@ -1,6 +1,7 @@
 package import MillBase
 package import MillColumnar
 package import MillState
+package import MillStore
 
 /// Running code of one plan node on one worker: deltas in, deltas out.
 ///

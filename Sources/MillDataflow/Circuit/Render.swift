@@ -61,9 +61,9 @@ package struct RenderedJob {
             }
         }
         self.tables = tables
-        if job.isRestored, inputs.here.number == 0, let recovered = job.storage?.recovered {
-            if let note = recovered.note(OperatorErrors.noteKind, of: job.id) { try errors.restore(note) }
-            if let note = recovered.note(LateRows.noteKind, of: job.id) { try late.restore(note) }
+        if job.isRestored, let recovered = job.storage?.recovered {
+            if inputs.here.number == 0, let note = recovered.note(OperatorErrors.noteKind, of: job.id) { try errors.restore(note) }
+            if let note = recovered.note(LateRows.noteKind, of: job.id) { try late.restore(note, on: inputs.here, of: inputs.workerCount) }
         }
     }
 
@@ -104,17 +104,21 @@ package struct RenderedJob {
         case .union, .result: return PassOperator()
         case .blackhole: return BlackholeOperator()
         case .rank(let window, let functions, let cut):
-            let columns = input?.schema.map(\.type) ?? []
+            let schema = input?.schema ?? []
+            let columns = schema.map(\.type)
             let isAppendOnly = input?.properties.appendOnly ?? false
             if isAppendOnly, let cut, FirstRowsOperator.takes(cut) {
-                return FirstRowsOperator(columns: columns, window: window, functions: functions, cut: cut)
+                return FirstRowsOperator(
+                    columns: columns, window: window, functions: functions, cut: cut, closing: closing(node, window.partition, schema, late))
             }
-            return RankOperator(columns: columns, window: window, functions: functions, cut: cut, isAppendOnly: isAppendOnly)
+            return RankOperator(
+                columns: columns, window: window, functions: functions, cut: cut, isAppendOnly: isAppendOnly,
+                closing: closing(node, Array(schema.indices), schema, late))
         case .materialize(let key): return MaterializeOperator(columns: node.schema.map(\.type), key: key)
         }
     }
 
-    /// How an aggregate lets go of its groups by a watermark.
+    /// How an operator lets go by a watermark of the rows of a table that has these columns of its input.
     private static func closing(_ node: StreamNode, _ keys: [Int], _ schema: Schema, _ late: LateRows) -> KeyClosing? {
         guard let closing = node.closing, let key = keys.firstIndex(of: closing.columns[0]) else { return nil }
         return KeyClosing(filter: lateFilter(node, 0, closing, schema, late), key: key, emitsOnClose: closing.emitsOnClose)

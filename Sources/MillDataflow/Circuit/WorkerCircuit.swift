@@ -216,6 +216,7 @@ package final class WorkerCircuit: RenderInputs {
             openNodes.count += jobs[id]!.rendered.nodes.count
         }
         for id in jobOrder where jobs[id]!.hasWatermarks { open(jobs[id]!, watermarks) }
+        for (id, source) in sources { source.openEpoch(rereadingTo: watermarks.ends[id]) }
         for id in jobOrder { jobs[id]?.tableInput?.emit() }
         hasMoreInput = read(budget, serveInbox)
         readers?.leave()
@@ -305,6 +306,7 @@ package final class WorkerCircuit: RenderInputs {
             report.jobFailures.merge(source.jobFailures) { first, _ in first }
             if !source.isFinished { report.unfinishedSources.insert(id) }
             report.catchingUp.formUnion(source.catchingUp)
+            if source.isShortOfRerun { report.shortOfRerun.insert(id) }
             for (job, place) in source.apart {
                 report.apart[job, default: JobPlacement()].merge(JobPlacement(offsets: [id: place.offsets], pause: place.pause))
             }
@@ -393,6 +395,8 @@ package struct EpochReport: Sendable {
     package var unfinishedSources: Set<ObjectID> = []
     /// Jobs that have not yet taken over everything that was there before them.
     package var catchingUp: Set<ObjectID> = []
+    /// Sources that have not been read to where an epoch ended that is run again.
+    package var shortOfRerun: Set<ObjectID> = []
     /// Where jobs stand that were paused and have not joined their sources again.
     package var apart: [ObjectID: JobPlacement] = [:]
     /// How far jobs that close by a watermark are in their sources' splits.
@@ -408,6 +412,7 @@ package struct EpochReport: Sendable {
         jobFailures.merge(other.jobFailures) { first, _ in first }
         unfinishedSources.formUnion(other.unfinishedSources)
         catchingUp.formUnion(other.catchingUp)
+        shortOfRerun.formUnion(other.shortOfRerun)
         apart.merge(other.apart) { first, second in
             var both = first
             both.merge(second)

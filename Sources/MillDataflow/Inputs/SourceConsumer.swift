@@ -7,6 +7,8 @@ final class SourceConsumer {
     let node: CircuitNode
     let columns: [Int]
     let readsWatermark: Bool
+    /// Its job goes on from a checkpoint.
+    let isRestored: Bool
     /// For each of its columns, the place in the shared decoder's output.
     var places: [Int] = []
     /// While the job is paused: up to where it is to be before it rests, by split; it rests where it stands in one that is not here.
@@ -16,10 +18,11 @@ final class SourceConsumer {
     /// Its state is not that of the shared offsets, and is to be kept: it was paused and has not joined again.
     var isApart = false
 
-    init(node: CircuitNode, columns: [Int], readsWatermark: Bool) {
+    init(node: CircuitNode, columns: [Int], readsWatermark: Bool, isRestored: Bool) {
         self.node = node
         self.columns = columns
         self.readsWatermark = readsWatermark
+        self.isRestored = isRestored
     }
 
     var isPaused: Bool { pausedAt != nil }

@@ -3,6 +3,7 @@ import MillColumnar
 package import MillConnectorKit
 import MillExpr
 package import MillPlan
+package import MillStore
 
 /// A source on one worker: the splits that this worker reads, decoded once per epoch for all jobs on it.
 ///
@@ -36,6 +37,8 @@ package final class SourceInput {
     package private(set) var statistics = SourceStatistics()
     /// Where reading ends while the source is paused; nil while it goes on.
     private var pausedAt: [SourceSplit: SplitOffset]?
+    /// Where reading ends in an epoch that is run again (`EpochRerun`); nil in others.
+    private var rerunEnds: [SourceSplit: SplitOffset]?
 
     /// Receives what some reader of a source rejected.
     package typealias RejectHandler = @Sendable (ObjectID, SplitRejects) -> Void
@@ -108,7 +111,7 @@ package final class SourceInput {
     package func add(
         _ node: CircuitNode, columns wanted: [Int], readsWatermark: Bool = false, isRestored: Bool = false, placement: JobPlacement? = nil
     ) throws(SQLError) {
-        let consumer = SourceConsumer(node: node, columns: wanted, readsWatermark: readsWatermark && watermark != nil)
+        let consumer = SourceConsumer(node: node, columns: wanted, readsWatermark: readsWatermark && watermark != nil, isRestored: isRestored)
         consumer.pausedAt = placement?.ends?[definition.id] ?? placement?.ends.map { _ in [:] }
         consumer.pause = placement?.pause
         for split in splits {
@@ -250,9 +253,28 @@ package final class SourceInput {
 
     /// Where the shared reader of a split ends at present.
     private func end(of split: SplitInput) -> SplitOffset? {
-        let pause = pausedAt.map { $0[split.split] ?? split.offset }
-        guard let ahead = split.nextAhead else { return pause }
-        return min(ahead, pause ?? ahead)
+        [split.nextAhead, pausedAt.map { $0[split.split] ?? split.offset }, rerunEnds.map { $0[split.split] ?? split.offset }].compactMap { $0 }.min()
+    }
+
+    /// Where a job's own reader ends at present.
+    private func end(of catchUp: CatchUp, in split: SplitInput) -> SplitOffset {
+        let end = catchUp.end(split.offset)
+        guard catchUp.consumer.isRestored, let rerunEnds else { return end }
+        return min(end, rerunEnds[split.split] ?? catchUp.offset)
+    }
+
+    /// The epoch that begins is one of an earlier process, which read up to these places; nil: it is not.
+    func openEpoch(rereadingTo ends: [SourceSplit: SplitOffset]?) { rerunEnds = ends }
+
+    /// Some reader has not come to where the epoch that is run again ended, and may yet.
+    var isShortOfRerun: Bool {
+        guard rerunEnds != nil else { return false }
+        return splits.contains { split in
+            let isShort = !split.joined.isEmpty && split.shared.failure == nil && split.offset < end(of: split) ?? split.offset
+            return isShort || split.catchUps.contains {
+                $0.consumer.isRestored && $0.position.failure == nil && $0.offset < self.end(of: $0, in: split)
+            }
+        }
     }
 
     private func pollShared(_ split: SplitInput, _ budget: inout EpochBudget, _ serveInbox: () -> Bool) -> Bool {
@@ -311,7 +333,7 @@ package final class SourceInput {
     private func poll(_ catchUp: CatchUp, of split: SplitInput, _ budget: EpochBudget, _ serveInbox: () -> Bool) throws(SQLError) -> Bool {
         // A bounded share of its own: catching up must not starve while the shared reader takes the whole budget.
         var share = EpochBudget(records: max(budget.records, Limits.batchRowsMax * 4), bytes: max(budget.bytes, 4 << 20))
-        let end = catchUp.end(split.offset)
+        let end = end(of: catchUp, in: split)
         while catchUp.offset < end {
             guard share.hasRoom else { return true }
             let decoding = try catchUp.decoding()
@@ -352,15 +374,23 @@ package final class SourceInput {
             let key = WatermarkKey(job: consumer.node.job, source: definition.id)
             progress[key, default: [:]][split] = progress[key]?[split].map { $0.slower(value) } ?? value
         }
+        guard consumers.contains(where: \.readsWatermark) else { return [:] }
+        // Nobody knows what a broker has that does not answer.
+        let isWell = pausedAt == nil && definition.connector.status == nil
         for split in splits {
-            let isBehind = split.shared.highWatermark.map { split.offset < $0 } ?? false
-            let shared = SplitProgress(greatest: split.greatest, offset: split.offset, isBehind: isBehind)
+            let shared = SplitProgress(greatest: split.greatest, offset: split.offset, state: isWell ? state(of: split) : .behind)
             for consumer in split.joined { note(consumer, split.split, shared) }
             for catchUp in split.catchUps {
-                note(catchUp.consumer, split.split, SplitProgress(greatest: catchUp.greatest, offset: catchUp.offset, isBehind: true))
+                note(catchUp.consumer, split.split, SplitProgress(greatest: catchUp.greatest, offset: catchUp.offset, state: .behind))
             }
         }
         return progress
+    }
+
+    private func state(of split: SplitInput) -> SplitProgress.State {
+        if split.shared.failure != nil { return .behind }
+        if split.shared.isFinished { return .finished }
+        return split.shared.highWatermark.map { split.offset < $0 } ?? false ? .behind : .atEnd
     }
 
     package var highWatermarks: [SourceSplit: SplitOffset] {

@@ -38,7 +38,9 @@ final class SplitPosition {
         if let failure { throw failure }
         do throws(SQLError) {
             try start()
-            guard let chunk = try reader?.poll(maxRecords: maxRecords, maxBytes: maxBytes) else { return nil }
+            // A record takes a position at least, so that mostly nothing behind the end is read.
+            let records = end.map { min(maxRecords, Int(clamping: max($0.position - offset.position, 1))) } ?? maxRecords
+            guard let chunk = try reader?.poll(maxRecords: records, maxBytes: maxBytes) else { return nil }
             guard let end, chunk.nextOffset > end else {
                 offset = chunk.nextOffset
                 return chunk

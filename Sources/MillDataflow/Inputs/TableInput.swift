@@ -2,6 +2,7 @@ package import MillBase
 package import MillColumnar
 import MillConnectorKit
 package import MillPlan
+import MillStore
 
 /// Where a table's DML enters its circuit: batches that the conductor put into one epoch.
 package final class TableInput {
@@ -32,7 +33,7 @@ package final class TableInput {
     /// Empty when the table has no watermark.
     var progress: [WatermarkKey: [SourceSplit: SplitProgress]] {
         guard meter != nil else { return [:] }
-        let value = SplitProgress(greatest: greatest, offset: SplitOffset(0), isBehind: false)
+        let value = SplitProgress(greatest: greatest, offset: SplitOffset(0), state: .atEnd)
         return [WatermarkKey(job: node.job, source: node.job): [Self.split: value]]
     }
 }

@@ -1,4 +1,5 @@
 import MillPlan
+import MillStore
 
 /// What a join lets go of by the watermarks of its sides.
 ///

@@ -1,8 +1,10 @@
 import MillBase
 import MillColumnar
 import MillState
+import MillStore
 
-/// Which rows of a table close by the watermark of one of their columns, and when: groups of an aggregate, keys or rows of a join's side.
+/// Which rows of a table close by the watermark of one of their columns, and when: groups of an aggregate, keys or rows of a join's side, partitions or
+/// rows of a rank.
 ///
 /// An epoch that opens with the watermark W takes rows of times from the watermark before on, and at its end gives up the rows of times
 /// before W (`StreamNode.watermarks`). A row without a finite time never closes.

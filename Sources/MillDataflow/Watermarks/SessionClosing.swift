@@ -1,6 +1,7 @@
 import MillBase
 import MillColumnar
 import MillState
+import MillStore
 
 /// Which sessions close by the watermark of their time: those whose last row is more than the gap before it. A row at or after the
 /// watermark can neither go on with them nor join them to another; a row before it is late.

@@ -1,38 +1,48 @@
 import MillBase
 package import MillConnectorKit
-import MillStore
+package import MillStore
 
 /// How far one job is in event time in one split.
 package struct SplitProgress: Hashable, Sendable {
     /// Of the watermark expression, microseconds since 1970; nil: no record has had a value yet.
     package var greatest: Int64?
     package var offset: SplitOffset
-    /// More records are known to be there.
-    package var isBehind: Bool
+    package var state: State
 
-    package init(greatest: Int64?, offset: SplitOffset, isBehind: Bool) {
+    package enum State: Int, Comparable, Sendable {
+        /// It has given its last record: nothing of it is waited for.
+        case finished
+        /// All that is known to be there has been read.
+        case atEnd
+        /// There is more, or nobody knows: records wait, it cannot be read, or it is paused. It is not idle, however long that takes.
+        case behind
+
+        package static func < (a: Self, b: Self) -> Bool { a.rawValue < b.rawValue }
+    }
+
+    package init(greatest: Int64?, offset: SplitOffset, state: State) {
         self.greatest = greatest
         self.offset = offset
-        self.isBehind = isBehind
+        self.state = state
     }
 
     /// Of two workers that put rows into one table.
     func further(_ other: SplitProgress) -> SplitProgress {
-        SplitProgress(greatest: later(greatest, other.greatest), offset: max(offset, other.offset), isBehind: isBehind || other.isBehind)
+        SplitProgress(greatest: later(greatest, other.greatest), offset: max(offset, other.offset), state: max(state, other.state))
     }
 
     /// Of two scans of one job: what both promise.
     func slower(_ other: SplitProgress) -> SplitProgress {
         let greatest: Int64? = if let greatest, let theirs = other.greatest { min(greatest, theirs) } else { nil }
-        return SplitProgress(greatest: greatest, offset: min(offset, other.offset), isBehind: isBehind || other.isBehind)
+        return SplitProgress(greatest: greatest, offset: min(offset, other.offset), state: max(state, other.state))
     }
 }
 
 /// The watermark of every job on every source: over its splits the least of the greatest values seen, and never less than before.
 ///
 /// Kept by the conductor, changed between two epochs only, so that all workers have the same one in an epoch. A split that has given
-/// nothing for `idleNanos`, and is not known to have more, does not hold the others back; once all are idle, none does. A checkpoint
-/// holds the book as it is after an epoch: `passed` is what the stored state has been closed by, `now` what the next epoch closes by.
+/// nothing for `idleNanos` although all that it has was read does not hold the others back, nor does one that has given its last record; once
+/// that is so of all, none does. A checkpoint holds the book as it is after an epoch: `passed` is what the stored state has been closed by, `now` what the next epoch closes by.
 package struct WatermarkBook {
     private struct Split {
         var greatest: Int64?
@@ -65,26 +75,40 @@ package struct WatermarkBook {
     // MARK: Epochs
 
     /// What the epoch that begins closes by; from then on that counts as closed.
-    package mutating func open() -> [WatermarkKey: WatermarkStep] {
-        let opened = steps
-        for key in entries.keys { entries[key]?.step.passed = opened[key]?.now }
+    /// - Parameter held: those that close nothing in this epoch.
+    package mutating func open(holding held: Set<WatermarkKey> = []) -> [WatermarkKey: WatermarkStep] {
+        var opened = steps
+        for (key, step) in opened {
+            if held.contains(key) { opened[key]?.now = step.passed } else { entries[key]?.step.passed = step.now }
+        }
         return opened
     }
 
+    /// Sets what the next epoch closes by, as an earlier process had it.
+    mutating func set(_ steps: [WatermarkKey: WatermarkStep]) {
+        for (key, step) in steps {
+            guard let known = entries[key]?.step else { continue }
+            entries[key]?.step = WatermarkStep(passed: later(known.passed, step.passed), now: later(known.now, step.now))
+        }
+    }
+
     /// Takes in how far the jobs were at the end of an epoch; jobs that are not named have gone.
-    package mutating func note(_ progress: [WatermarkKey: [SourceSplit: SplitProgress]], nowNanos: UInt64) {
+    /// - Parameter held: those whose watermarks stay: they are to be `set`.
+    package mutating func note(
+        _ progress: [WatermarkKey: [SourceSplit: SplitProgress]], nowNanos: UInt64, holding held: Set<WatermarkKey> = []
+    ) {
         entries = entries.filter { progress[$0.key] != nil }
         for (key, splits) in progress {
             var entry = entries[key] ?? Entry()
             for (split, progress) in splits {
                 var known = entry.splits[split] ?? Split()
-                if known.offset != progress.offset || progress.isBehind { known.activeAtNanos = nowNanos }
+                if known.offset != progress.offset || progress.state == .behind { known.activeAtNanos = nowNanos }
                 known.greatest = later(known.greatest, progress.greatest)
                 known.offset = progress.offset
-                known.isIdle = nowNanos - known.activeAtNanos >= idleNanos
+                known.isIdle = progress.state == .finished || nowNanos - known.activeAtNanos >= idleNanos
                 entry.splits[split] = known
             }
-            entry.step.now = later(entry.step.now, Self.watermark(Array(entry.splits.values)))
+            if !held.contains(key) { entry.step.now = later(entry.step.now, Self.watermark(Array(entry.splits.values))) }
             entries[key] = entry
         }
     }
@@ -119,9 +143,10 @@ package struct WatermarkBook {
     }
 
     /// A job joins: as the checkpoint has it, or with nothing promised yet.
-    mutating func begin(_ job: ObjectID, from recovered: RecoveredState?) throws(SQLError) {
+    /// - Returns: what the checkpoint has.
+    mutating func begin(_ job: ObjectID, from recovered: RecoveredState?) throws(SQLError) -> [WatermarkKey] {
         entries = entries.filter { $0.key.job != job }
-        guard let note = recovered?.note(Self.noteKind, of: job) else { return }
+        guard let note = recovered?.note(Self.noteKind, of: job) else { return [] }
         do throws(RecordDamage) {
             var bytes = RecordReader(note.bytes[...])
             let stored = try bytes.getList { (bytes) throws(RecordDamage) in
@@ -135,21 +160,7 @@ package struct WatermarkBook {
                 return (key, entry)
             }
             for (key, entry) in stored { entries[key] = entry }
+            return stored.map(\.0)
         } catch { throw SQLError(.dataCorrupted, "the stored watermarks of job \(job) are damaged") }
-    }
-}
-
-extension RecordWriter {
-    fileprivate mutating func put(time: Int64?) {
-        put(UInt8(time == nil ? 0 : 1))
-        put(time ?? 0)
-    }
-}
-
-extension RecordReader {
-    fileprivate mutating func getTime() throws(RecordDamage) -> Int64? {
-        let isThere = try get(UInt8.self) == 1
-        let time = try get(Int64.self)
-        return isThere ? time : nil
     }
 }

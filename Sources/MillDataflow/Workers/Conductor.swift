@@ -30,6 +30,10 @@ package final class Conductor: Sendable {
     private let book: Mutex<WatermarkBook>
     /// Jobs without state from before that no epoch has had yet.
     private let fresh = Mutex<Set<ObjectID>>([])
+    /// Used on the conductor's thread; others may ask where it stands.
+    private let rerun = Mutex(EpochRerun())
+    /// What is put into tables in an epoch behind the one that is run again, in order. On the conductor's thread.
+    private let waiting = Mutex<[Injection]>([])
     private let threads = Mutex<[PinnedThread]>([])
     private let options: Options
 
@@ -125,7 +129,7 @@ package final class Conductor: Sendable {
     }
 
     /// Whether time alone may move a watermark; then the conductor is to be woken now and then.
-    package var waitsForIdleness: Bool { book.withLock { $0.waitsForIdleness } }
+    package var waitsForIdleness: Bool { book.withLock { $0.waitsForIdleness } || rerun.withLock { $0.isActive } }
 
     /// `stop` was called: nobody waits any more.
     package var isStopped: Bool { threads.withLock { $0.isEmpty } }
@@ -189,7 +193,8 @@ package final class Conductor: Sendable {
     /// On the conductor's thread.
     private func attachToAll(_ job: JobPlan) -> Result<Epoch, SQLError> {
         do throws(SQLError) {
-            try book.withLock { (book) throws(SQLError) in try book.begin(job.id, from: job.isRestored ? job.storage?.recovered : nil) }
+            let keys = try book.withLock { (book) throws(SQLError) in try book.begin(job.id, from: job.isRestored ? job.storage?.recovered : nil) }
+            rerun.withLock { $0.join(keys) }
         } catch { return .failure(error) }
         if !job.isRestored { fresh.withLock { _ = $0.insert(job.id) } }
         let results = gather { circuit -> SQLError? in
@@ -224,16 +229,36 @@ package final class Conductor: Sendable {
     /// Puts what transactions up to `position` do to tables into the next epoch, whose record and all later ones name at least that
     /// position. Calls take effect in their order; after `stop` none does.
     package func inject(_ rows: [(table: ObjectID, batches: [DeltaBatch])], upTo position: DMLPosition) {
+        let injection = Injection(rows: rows, position: position)
         order(
             .between(
                 { conductor in
-                    _ = conductor.gather { circuit in
-                        guard circuit.here.number == 0 else { return }
-                        for (table, batches) in rows { circuit.inject(batches, into: table) }
-                    }
-                    conductor.injected.withLock { $0 = max($0, position) }
+                    conductor.waiting.withLock { $0.append(injection) }
+                    conductor.injectWhatIsDue()
                     conductor.wake()
                 }, refused: { _ in }))
+    }
+
+    /// What transactions do to tables.
+    private struct Injection: Sendable {
+        var rows: [(table: ObjectID, batches: [DeltaBatch])]
+        var position: DMLPosition
+    }
+
+    /// - Returns: whether tables have been given something.
+    @discardableResult private func injectWhatIsDue() -> Bool {
+        let due = waiting.withLock { waiting in
+            let count = rerun.withLock { rerun in waiting.firstIndex { rerun.isAhead($0.position) } } ?? waiting.count
+            defer { waiting.removeFirst(count) }
+            return Array(waiting[..<count])
+        }
+        guard let last = due.last else { return false }
+        _ = gather { circuit in
+            guard circuit.here.number == 0 else { return }
+            for injection in due { for (table, batches) in injection.rows { circuit.inject(batches, into: table) } }
+        }
+        injected.withLock { $0 = max($0, last.position) }
+        return true
     }
 
     /// All stored state as of one epoch.
@@ -253,13 +278,14 @@ package final class Conductor: Sendable {
     }
 
     /// The changes of all stored state since the last seal, as of the last published epoch; nil after `stop`, and while the state is
-    /// ahead of it.
+    /// ahead of it, or epochs are run again: what is left of them would be known nowhere.
     /// - Parameter everything: the last checkpoint did not come to its end.
     package func seal(everything: Bool) async -> Seal? {
         await withCheckedContinuation { continuation in
             order(
                 .between(
                     { conductor in
+                        guard !conductor.rerun.withLock({ $0.isActive }) else { return continuation.resume(returning: nil) }
                         // As it is now: a job may have come since the epoch was published.
                         let now = conductor.gather { $0.report }.reduce(into: EpochReport()) { $0.merge($1) }
                         var record = conductor.published
@@ -287,11 +313,18 @@ package final class Conductor: Sendable {
     }
 
     /// Epochs go on from one that was published before the process began; before the first.
-    /// - Parameter position: the last transaction that the state to begin from has.
-    package func resume(after epoch: Epoch, holding position: DMLPosition) {
-        latest.withLock { $0.epoch = epoch }
+    /// - Parameters:
+    ///   - epochs: those from the checkpoint on (`EpochJournal.epochs`): jobs that go on from that and close by watermarks have them again.
+    ///   - position: the last transaction that the state to begin from has.
+    package func resume(after epochs: [EpochPosition], holding position: DMLPosition) {
+        guard let last = epochs.last else { return }
+        latest.withLock { $0.epoch = last.epoch }
         injected.withLock { $0 = max($0, position) }
+        rerun.withLock { $0 = EpochRerun(epochs) }
     }
+
+    /// Transactions of tables with which epochs ended that are run again.
+    package var rerunPositions: [DMLPosition] { rerun.withLock { $0.isActive ? $0.positions : [] } }
 
     private static let stopped = SQLError(.adminShutdown, "the server is shutting down")
 
@@ -391,7 +424,11 @@ package final class Conductor: Sendable {
         let epoch = published.epoch.next
         let start = clock.monotonicNanos
         let openedAt = clock.nowMicros
-        let position = injected.withLock { $0 }
+        let rerun = rerun.withLock { rerun in
+            rerun.startOnce(nowNanos: start)
+            return rerun
+        }
+        let position = rerun.publishedPosition ?? injected.withLock { $0 }
         let share = EpochBudget(records: max(records / workers.count, 1), bytes: options.bytesMax / workers.count)
         let readers = EpochReaders(workers.count)
         let fresh = fresh.withLock { fresh in
@@ -399,7 +436,8 @@ package final class Conductor: Sendable {
             return fresh
         }
         let watermarks = EpochWatermarks(
-            openedAtMicros: openedAt, steps: book.withLock { $0.open() }, behind: published.catchingUp.union(fresh))
+            openedAtMicros: rerun.openedAtMicros ?? openedAt, steps: book.withLock { $0.open(holding: rerun.held) },
+            behind: published.catchingUp.union(fresh), ends: rerun.ends)
         for worker in workers { worker.mailbox.send(.openEpoch(epoch, share, readers, watermarks)) }
         var report = EpochReport()
         var open = workers.count
@@ -414,13 +452,28 @@ package final class Conductor: Sendable {
             }
         }
         let steps = book.withLock { book in
-            book.note(report.progress, nowNanos: start)
-            return book.steps
+            book.note(report.progress, nowNanos: start, holding: rerun.isActive ? rerun.keys : [])
+            return noteRerun(report, &book, nowNanos: start)
+        }
+        let rerunning = self.rerun.withLock { $0.sources }
+        if rerun.isActive {
+            let goesOn = rerunning.isEmpty || self.rerun.withLock { $0.held != rerun.held }
+            report.hasMore = injectWhatIsDue() || goesOn || report.hasMore
         }
         return EpochRecord(
             epoch: epoch, openedAtMicros: openedAt, offsets: report.offsets, highWatermarks: report.highWatermarks, dmlPosition: position,
             sourceFailures: report.sourceFailures, jobFailures: report.jobFailures, unfinishedSources: report.unfinishedSources,
-            catchingUp: report.catchingUp, watermarks: steps, hasMore: report.hasMore, durationNanos: clock.monotonicNanos - start)
+            catchingUp: report.catchingUp, rerunning: rerunning, watermarks: steps, hasMore: report.hasMore, durationNanos: clock.monotonicNanos - start)
+    }
+
+    /// Steps of a rerun go by what the journal says.
+    /// - Returns: the watermarks that go by themselves.
+    private func noteRerun(_ report: EpochReport, _ book: inout WatermarkBook, nowNanos: UInt64) -> [WatermarkKey: WatermarkStep] {
+        rerun.withLock { rerun in
+            let next = rerun.note(report, injected: injected.withLock { $0 }, nowNanos: nowNanos, idleNanos: options.idleNanos)
+            if let next { book.set(next) }
+            return rerun.isActive ? book.steps.filter { !rerun.keys.contains($0.key) } : book.steps
+        }
     }
 
     private func adapt(_ budget: inout Int, to record: EpochRecord, behind: Int) {

@@ -1,5 +1,6 @@
 package import MillBase
 package import MillConnectorKit
+package import MillStore
 
 /// What an epoch was made of: enough to run it again.
 package struct EpochRecord: Sendable {
@@ -19,7 +20,9 @@ package struct EpochRecord: Sendable {
     package var unfinishedSources: Set<ObjectID>
     /// Jobs that are not yet visible.
     package var catchingUp: Set<ObjectID>
-    /// What each job closed by in it on each source, and closes by in the next one.
+    /// Sources and tables of which epochs of an earlier process are being run again: what closes by their watermarks is not where it was.
+    package var rerunning: Set<ObjectID> = []
+    /// What each job closed by in it on each source, and closes by in the next one; without those that are run again.
     package var watermarks: [WatermarkKey: WatermarkStep] = [:]
     /// Input was left when the budget was spent.
     package var hasMore: Bool

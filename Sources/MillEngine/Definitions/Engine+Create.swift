@@ -70,7 +70,10 @@ extension Engine {
             id: object.id, name: object.name, connector: replaying(made.connector, of: object.id), makeDecoder: made.makeDecoder, origin: origin)
         if object.watermark != nil { watchIdleness() }
         let pausedAt = paused[object.id].map { _ in lastPublishedOffsets(of: object.id) }
-        sources.add(source, watermark: object.watermark, resumed: resumedOffsets(of: object.id), pausedAt: pausedAt) { [weak self] in
+        sources.add(
+            source, watermark: object.watermark, resumed: resumedOffsets(of: object.id), published: Set(lastPublishedOffsets(of: object.id).keys),
+            pausedAt: pausedAt
+        ) { [weak self] in
             Task { await self?.splitsMayHaveChanged(source) }
         }
     }

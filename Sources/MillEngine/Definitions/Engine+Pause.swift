@@ -16,6 +16,7 @@ import MillStore
 extension Engine {
     /// - Throws: 42P01, 42809; 55000 for what cannot be paused alone, with what can.
     package func pause(_ statement: JobControl, session: SessionContext, _ notices: inout [SQLError]) async throws(SQLError) {
+        try await untilThere(statement, session)
         try await definitions.lock(unless: session.cancellation)
         defer { definitions.unlock() }
         let object = try target(of: statement)
@@ -40,6 +41,7 @@ extension Engine {
 
     /// - Throws: 42P01, 42809.
     package func resume(_ statement: JobControl, session: SessionContext, _ notices: inout [SQLError]) async throws(SQLError) {
+        try await untilThere(statement, session)
         try await definitions.lock(unless: session.cancellation)
         defer { definitions.unlock() }
         let object = try target(of: statement)
@@ -57,6 +59,12 @@ extension Engine {
             if object.kind == .source { circuit.resume(source: id) } else { circuit.resume(job: id) }
         }
         conductor.wake()
+    }
+
+    /// After a start a view is paused, or goes on, once it is where it was.
+    private func untilThere(_ statement: JobControl, _ session: SessionContext) async throws(SQLError) {
+        let id = try target(of: statement).id
+        try await untilRecovered([id] + readers(of: id), session.cancellation)
     }
 
     private func target(of statement: JobControl) throws(SQLError) -> CatalogObject {

@@ -66,7 +66,7 @@ extension Engine {
                 try keeper.findBlocks()
                 try rejects.restore(keeper.recovered?.record.notes ?? [])
             }
-            conductor.resume(after: keeper.lastPublished.epoch, holding: keeper.recovered?.record.position.dmlPosition ?? .zero)
+            conductor.resume(after: keeper.journaled, holding: keeper.recovered?.record.position.dmlPosition ?? .zero)
             restoration.resumable = keeper.recovered.map { resumable($0) } ?? []
         }
         restoration.gate.enter(.reading)
@@ -265,7 +265,10 @@ extension Engine {
         }
         let id = job.id
         let wanted = ends
-        let isThere: @Sendable (EpochRecord) -> Bool = { $0.epoch > before && !$0.catchingUp.contains(id) && $0.hasReached(wanted) }
+        let inputs = Set(inputsFeeding(id))
+        let isThere: @Sendable (EpochRecord) -> Bool = {
+            $0.epoch > before && !$0.catchingUp.contains(id) && $0.hasReached(wanted) && $0.rerunning.isDisjoint(with: inputs)
+        }
         let hasFailed: @Sendable (EpochRecord) -> Bool = { record in
             record.jobFailures[id] != nil || wanted.keys.contains { record.sourceFailures[$0] != nil }
         }
@@ -290,13 +293,16 @@ extension Engine {
     }
 
     /// The sources that a job reads, itself or through other jobs.
-    private func sourcesFeeding(_ job: ObjectID) -> [ObjectID] {
+    func sourcesFeeding(_ job: ObjectID) -> [ObjectID] { inputsFeeding(job).filter { sources.definition($0) != nil } }
+
+    /// All that it reads, itself or through other jobs.
+    private func inputsFeeding(_ job: ObjectID) -> [ObjectID] {
         var found: Set<ObjectID> = []
         var open = [job]
         while let id = open.popLast() {
             for input in plans[id]?.inputs ?? [] where input.id != id && found.insert(input.id).inserted { open.append(input.id) }
         }
-        return found.filter { sources.definition($0) != nil }.sorted()
+        return found.sorted()
     }
 
     private func restoredEnds(of source: ObjectID) async -> [SourceSplit: SplitOffset]? {

@@ -26,6 +26,8 @@ package final class StateKeeper: Sendable {
     package let recovered: RecoveredState?
     /// The last epoch that an earlier process published: nobody reads before everything is there again.
     package let lastPublished: EpochPosition
+    /// The epochs from the checkpoint to that one: what closes by watermarks has them again one by one.
+    let journaled: [EpochPosition]
     private let journal: EpochJournal
     private let options: Options
     private let clock: any Clock
@@ -55,8 +57,9 @@ package final class StateKeeper: Sendable {
         recovered = try store.newestCheckpoint()
         journal = EpochJournal(directory: directory, files: environment.files)
         do throws(IOFailure) {
-            lastPublished = try journal.lastPublished(since: recovered?.record)
-            try journal.begin(checkpoint: recovered?.record.number ?? 0, at: lastPublished)
+            journaled = try journal.epochs(since: recovered?.record)
+            lastPublished = EpochJournal.last(of: journaled)
+            try journal.begin(checkpoint: recovered?.record.number ?? 0, with: journaled)
         } catch { throw error.sqlError }
         state = Mutex(State(checkpointed: recovered?.record.position ?? .start))
     }
@@ -186,6 +189,6 @@ package final class StateKeeper: Sendable {
 extension EpochRecord {
     /// What checkpoints and the journal keep of it.
     package var position: EpochPosition {
-        EpochPosition(epoch: epoch, openedAtMicros: openedAtMicros, dmlPosition: dmlPosition, offsets: offsets)
+        EpochPosition(epoch: epoch, openedAtMicros: openedAtMicros, dmlPosition: dmlPosition, offsets: offsets, watermarks: watermarks)
     }
 }

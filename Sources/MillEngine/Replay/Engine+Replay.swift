@@ -22,28 +22,16 @@ extension Engine {
 
     /// - Parameters:
     ///   - rows: batches of topic, partition, offset and corrected record of whole records that were refused.
-    /// - Throws: 0A000 for a bounded source, 55000 for one that does not run, 54000 beyond the side split's limit, 53100 or 58030 when it cannot
-    ///   be stored.
+    /// - Throws: as `requireReplayable`; 54000 beyond the side split's limit, 53100 or 58030 when it cannot be stored.
     func replay(_ statement: ReplayRejects, rows: [DeltaBatch], session: SessionContext) async throws(SQLError) -> Replayed {
         try await definitions.lock(unless: session.cancellation)
         defer { definitions.unlock() }
-        let place = statement.source.span.source
-        let object: CatalogObject
-        do throws(SQLError) {
-            object = try catalog.require(.source, schema: statement.source.schemaName, name: statement.source.last.name)
-        } catch { throw error.located(at: place) }
-        guard let definition = sources.definition(object.id), let connector = definition.connector as? ReplayingConnector else {
-            throw SQLError(.objectNotInPrerequisiteState, "source \"\(object.name)\" does not run", hint: "SHOW JOBS tells why.", at: place)
-        }
-        guard !connector.isBounded else {
-            throw SQLError(
-                .featureNotSupported, "source \"\(object.name)\" ends with what it reads: nothing can be added to it",
-                hint: "Correct the files and create the source again.", at: place)
-        }
+        let (object, definition, log) = try requireReplayable(statement)
         let chosen = entries(of: object.id, rows)
+        try log.requireRoom(for: chosen.reduce(0) { $0 + $1.record.count })
         let (accepted, refusal) = try decoding(chosen, definition, object)
         if !accepted.isEmpty {
-            try await offActor { () throws(SQLError) in try connector.log.append(accepted) }
+            try await offActor { () throws(SQLError) in try log.append(accepted) }
             rejects.remove(accepted.map { RejectStore.Key(split: $0.split, position: $0.position) }, of: object.id)
             await handOver([ReplayingConnector.split], of: definition)
             conductor.wake()
@@ -55,6 +43,35 @@ extension Engine {
                 detail: "The first: \(refusal)", hint: "USING gives the corrected record, such as USING replace(convert_from(raw, 'UTF8'), '''', '\"').")
         }
         return answer
+    }
+
+    /// The source that a statement names, and its side split.
+    /// - Throws: 42P01, 42809; 0A000 for a bounded source, 55000 for one that does not run.
+    private func requireReplayable(_ statement: ReplayRejects) throws(SQLError) -> (CatalogObject, SourceDefinition, ReplayLog) {
+        let object = try source(of: statement)
+        let place = statement.source.span.source
+        guard let definition = sources.definition(object.id), let connector = definition.connector as? ReplayingConnector else {
+            throw SQLError(.objectNotInPrerequisiteState, "source \"\(object.name)\" does not run", hint: "SHOW JOBS tells why.", at: place)
+        }
+        guard !connector.isBounded else {
+            throw SQLError(
+                .featureNotSupported, "source \"\(object.name)\" ends with what it reads: nothing can be added to it",
+                hint: "Correct the files and create the source again.", at: place)
+        }
+        return (object, definition, connector.log)
+    }
+
+    /// - Throws: 42P01, 42809.
+    @discardableResult
+    func source(of statement: ReplayRejects) throws(SQLError) -> CatalogObject {
+        let (schema, name, place) = (statement.source.schemaName, statement.source.last.name, statement.source.span.source)
+        do throws(SQLError) { return try catalog.require(.source, schema: schema, name: name) } catch {
+            guard error.sqlState == .wrongObjectType, let other = catalog.object(schema: schema, name: name) else { throw error.located(at: place) }
+            let inputs = sourcesFeeding(other.id).compactMap { catalog.object($0)?.name }
+            throw SQLError(
+                .wrongObjectType, "\(other.kind.rawValue) \"\(name)\" is not a source and has no rejects",
+                hint: inputs.isEmpty ? "SHOW SOURCES lists the sources." : "It reads from \(inputs.map { "\"\($0)\"" }.joined(separator: ", ")).", at: place)
+        }
     }
 
     /// The rejects that are still there of those that rows name, each once, with their corrected records.
@@ -106,9 +123,9 @@ extension Engine {
     /// - Throws: 58030.
     func restoreReplays() async throws(SQLError) {
         guard let directory = replayDirectory else { return }
-        let (files, known) = (environment.files, Set(catalog.objects.filter { $0.kind == .source }.map(\.id)))
+        let (files, bytesMax, known) = (environment.files, options.replayBytesMax, Set(catalog.objects.filter { $0.kind == .source }.map(\.id)))
         let logs = try await offActor { () throws(SQLError) in
-            do throws(IOFailure) { return try Self.readReplays(files, directory, of: known) } catch { throw error.sqlError }
+            do throws(IOFailure) { return try Self.readReplays(files, directory, of: known, bytesMax: bytesMax) } catch { throw error.sqlError }
         }
         for (id, result) in logs {
             do throws(SQLError) {
@@ -123,7 +140,7 @@ extension Engine {
     }
 
     private nonisolated static func readReplays(
-        _ files: any FileSystem, _ directory: String, of known: Set<ObjectID>
+        _ files: any FileSystem, _ directory: String, of known: Set<ObjectID>, bytesMax: Int
     ) throws(IOFailure) -> [ObjectID: Result<ReplayLog, SQLError>] {
         guard files.exists(directory) else { return [:] }
         var logs: [ObjectID: Result<ReplayLog, SQLError>] = [:]
@@ -133,7 +150,7 @@ extension Engine {
                 continue
             }
             do throws(SQLError) {
-                logs[id] = .success(try ReplayLog(reading: ReplayLog.Place(files, directory: directory, name: name)))
+                logs[id] = .success(try ReplayLog(reading: ReplayLog.Place(files, directory: directory, name: name), bytesMax: bytesMax))
             } catch { logs[id] = .failure(error) }
         }
         return logs
@@ -142,7 +159,7 @@ extension Engine {
     /// A source's connector with its side split.
     func replaying(_ connector: any SourceConnector, of id: ObjectID) -> ReplayingConnector {
         let place = replayDirectory.map { ReplayLog.Place(environment.files, directory: $0, name: String(id.number)) }
-        let log = replayLogs[id] ?? ReplayLog(at: place)
+        let log = replayLogs[id] ?? ReplayLog(at: place, bytesMax: options.replayBytesMax)
         replayLogs[id] = log
         return ReplayingConnector(connector, log)
     }
@@ -156,6 +173,7 @@ extension Engine {
 extension Session {
     func replay(_ statement: ReplayRejects) async throws(SQLError) -> Outcome {
         let source = statement.source
+        try await engine.source(of: statement)
         var name = source
         name.parts[name.parts.count - 1].name += "_rejects"
         let record = statement.record?.description ?? "raw"

@@ -152,6 +152,8 @@ extension Engine {
         let catalog = catalog
         let conductor = conductor
         let gate = restoration.gate
+        // An epoch that is run again has the transactions that it had.
+        let cuts = Set(conductor.rerunPositions)
         let last = try await offActor { () throws(SQLError) in
             var last = first
             var pending: [ObjectID: [DeltaBatch]] = [:]
@@ -169,7 +171,7 @@ extension Engine {
                     rowCount += change.batches.reduce(0) { $0 + $1.count }
                 }
                 last = number
-                if rowCount >= Self.replayRowsMin { inject() }
+                if rowCount >= Self.replayRowsMin || cuts.contains(number) { inject() }
             }
             inject()
             return last

@@ -11,8 +11,11 @@ import Synchronization
 /// One database through many lives on one disk, all from a seed: random statements, records, checkpoints, clocks that jump, a disk that is
 /// full or fails for a while, and ends of the process and of the machine in the middle of any file operation. After each start:
 /// - what was acknowledged is there, and what was not is there wholly or not at all;
-/// - every view is what its query gives over the same input without any state; one whose windows close, together with its late rows;
-/// - after the end of a process, not of the machine, the first answer is not from before the last one;
+/// - every view is what its query gives over the same input without any state; one whose windows close, together with its late rows; one
+///   that is paused, once it goes on;
+/// - every record is a row or a reject, also when rejects are replayed;
+/// - after the end of a process, not of the machine, the first answer is not from before the last one, and what a closed window gave out and
+///   what was late is there again;
 /// - the invariants of all state hold.
 ///
 /// What is not the same in every run of a seed: how the threads of the engine divide input into epochs, and so how many journal entries
@@ -40,12 +43,18 @@ actor Simulation {
     // What is known of the content.
     private var records: [[String]] = [[], []]
     private var lastRecord = 0
+    /// The source, and views, that are paused; of some it is not known whether the statement took effect.
+    private var maybePaused: Set<String> = []
     private var views: [String: String] = [:]
     private var unsureViews: [String: String] = [:]
     /// What the table may hold: of a statement whose answer nobody heard it is not known whether it took effect.
     private var possibleRows: Set<[Int: Int]> = [[:]]
     private var lastRow = 0
     private var totalSeen = 0
+    /// What was seen of `final` and its late rows: they only grow.
+    private var closedSeen: [String: Int] = [:]
+    /// A checkpoint has the views that `define` makes: without one they begin anew, and windows close elsewhere.
+    private var isStored = false
 
     /// An engine and what it stands on.
     private final class Life: Sendable {
@@ -78,6 +87,9 @@ actor Simulation {
             for number in 0..<random.number(2...6) { try await live(number) }
             faults.clear()
             try await open()
+            try await checkStart()
+            _ = try await run("FLUSH")
+            for name in maybePaused.sorted() { try await resume(name) }
             try await checkEverything()
             try await end(.stop)
             return nil
@@ -121,7 +133,7 @@ actor Simulation {
         let conducting = Conductor.Options(recordsMin: budget, recordsMax: budget)
         let engine = Engine(
             environment: environment, options: Engine.Options(workerCount: workers, conductor: conducting),
-            assembly: ScriptedAssembly(connectors: ["s": connector]), meta: meta, keeper: keeper, dmlLog: dmlLog)
+            assembly: ScriptedAssembly(connectors: ["s": connector]), meta: meta, keeper: keeper, dmlLog: dmlLog, replayDirectory: "/data/replay")
         life = Life(world: EngineWorld(engine, files: files), keeper: keeper, dmlLog: dmlLog, connector: connector)
         try await perform { (world) async throws(SQLError) in try await world.engine.restore() }
     }
@@ -176,6 +188,7 @@ actor Simulation {
             // It may take what the journal had not synced.
             totalSeen = 0
         }
+        if ending == .powerCut || !isStored { closedSeen = [:] }
         if planted == .tornPage, files.exists("/data/state") { try BlockDamage.tear(files, &random) }
         faults.clear()
     }
@@ -208,6 +221,7 @@ actor Simulation {
             _ = try await run("CREATE MATERIALIZED VIEW \(name) AS \(query)")
             views[name] = query
         }
+        _ = try await run("CREATE MATERIALIZED VIEW final AS \(Self.windows) EMIT ON WINDOW CLOSE")
     }
 
     private static let windows =
@@ -235,8 +249,18 @@ actor Simulation {
         "SELECT id, repeat('long ', v) AS text FROM s WHERE v > 2",
     ]
 
+    /// The windows that `final` has given out, with what was too late for them put back: rows of `windows` over all input.
+    private static let finalWithLateRows = """
+        SELECT window_start, sum(n)::bigint AS n, sum(total)::bigint AS total FROM (
+        SELECT window_start, n, total FROM final
+        UNION ALL SELECT ("row"->>'window_start')::timestamp, count, count * ("row"->>'v')::int FROM final_late
+        ) AS every GROUP BY window_start HAVING window_start IN (SELECT window_start FROM final)
+        """
+
+    private static let replay = #"REPLAY REJECTS FROM s USING replace(convert_from(raw, 'UTF8'), '''', '"')"#
+
     private func step() async throws {
-        switch random.number(0...15) {
+        switch random.number(0...18) {
         case 0...3: produce()
         case 4...5: try await readTotal()
         case 6: if !faults.isAtEnd { try await checkEverything() }
@@ -245,6 +269,8 @@ actor Simulation {
         case 10: try await drop()
         case 11: clock.jump(random.number(-3_600_000_000...3_600_000_000))
         case 12...13: try await checkpoint()
+        case 14: _ = try await attempt(Self.replay)
+        case 15...16: try await pauseOrResume()
         default: try await checkpointOnABadDisk()
         }
     }
@@ -254,7 +280,9 @@ actor Simulation {
             lastRecord += 1
             // Milliseconds since 1970, in an order that is not quite that of the records.
             let at = 1_704_067_200_000 + 500 * (lastRecord - lastRecord * 7 % 11)
-            records[random.number(0...1)].append(#"{"id":\#(lastRecord),"k":\#(random.number(0...4)),"v":\#(random.number(0...9)),"at":\#(at)}"#)
+            let record = #"{"id":\#(lastRecord),"k":\#(random.number(0...4)),"v":\#(random.number(0...9)),"at":\#(at)}"#
+            // Some cannot be read before they are corrected.
+            records[random.number(0...1)].append(random.oneIn(12) ? record.replacing("\"", with: "'") : record)
         }
         trace.append("produce to \(lastRecord)")
         let records = records
@@ -280,7 +308,7 @@ actor Simulation {
 
     private func create() async throws {
         let name = "v\(random.number(0...5))"
-        guard views[name] == nil, unsureViews[name] == nil else { return }
+        guard views[name] == nil, unsureViews[name] == nil, !maybePaused.contains("s") else { return }
         let query = random.pick(Self.queries)
         if try await attempt("CREATE MATERIALIZED VIEW \(name) AS \(query)") { views[name] = query } else { unsureViews[name] = query }
     }
@@ -288,13 +316,42 @@ actor Simulation {
     private func drop() async throws {
         guard let name = views.keys.filter({ $0.hasPrefix("v") }).sorted().randomElement(using: &random), let query = views[name] else { return }
         views[name] = nil
-        if try await !attempt("DROP MATERIALIZED VIEW \(name)") { unsureViews[name] = query }
+        if try await attempt("DROP MATERIALIZED VIEW \(name)") { maybePaused.remove(name) } else { unsureViews[name] = query }
     }
 
     private func checkpoint() async throws {
         trace.append("checkpoint")
         let report = try await perform { (world) async throws(SQLError) in await world.engine.checkpoint() }
-        if let report { trace.append("was \(report.number), \(report.bytesWritten) bytes") }
+        guard let report else { return }
+        trace.append("was \(report.number), \(report.bytesWritten) bytes")
+        isStored = true
+    }
+
+    private func pauseOrResume() async throws {
+        let alone = views.keys.filter { name in views[name].map { Self.alone.contains($0) } ?? false }
+        let name = random.pick(["s", "windows"] + alone.sorted())
+        if maybePaused.contains(name) { return try await resume(name) }
+        maybePaused.insert(name)
+        try await control("PAUSE", name)
+    }
+
+    /// Queries that read the source once and nothing else.
+    private static let alone: Set<String> = [queries[1], queries[5], queries[6], queries[10]]
+
+    private func resume(_ name: String) async throws { if try await control("RESUME", name) { maybePaused.remove(name) } }
+
+    /// - Returns: whether it was acknowledged.
+    @discardableResult
+    private func control(_ verb: String, _ name: String) async throws -> Bool {
+        do throws(SQLError) {
+            _ = try await run("\(verb) \(name == "s" ? "SOURCE" : "MATERIALIZED VIEW") \(name)")
+            return !faults.isAtEnd
+        } catch {
+            // It is still being recovered.
+            if error.sqlState == .objectNotInPrerequisiteState { return false }
+            guard faults.isAtEnd else { throw Problem("\(verb) \(name): \(error)") }
+            return false
+        }
     }
 
     private func checkpointOnABadDisk() async throws {
@@ -331,7 +388,9 @@ actor Simulation {
         let names = Set(listed.rows.compactMap { $0[0] })
         for (name, query) in unsureViews where names.contains(name) { views[name] = query }
         unsureViews = [:]
-        guard names == Set(views.keys) else { throw Problem("there are views \(names.sorted()), not \(views.keys.sorted())") }
+        guard names == Set(views.keys).union(["final"]) else { throw Problem("there are views \(names.sorted()), not \(views.keys.sorted())") }
+        maybePaused = maybePaused.filter { $0 == "s" || names.contains($0) }
+        try await readClosed()
         if random.oneIn(2) { try await checkEverything() }
     }
 
@@ -344,6 +403,25 @@ actor Simulation {
         return true
     }
 
+    /// Every record is a row of the source or a reject, none both.
+    private func checkRecords() async throws {
+        guard !maybePaused.contains("s"), let rows = try await expectAnswer("SELECT count(*) FROM s"),
+            let rejects = try await expectAnswer("SELECT count(*) FROM s_rejects WHERE column_name IS NULL")
+        else { return }
+        let counts = [rows, rejects].map { $0.rows.first?.first.flatMap { $0 }.flatMap { Int($0) } ?? -1 }
+        guard counts[0] + counts[1] == lastRecord else { throw Problem("\(lastRecord) records became \(counts[0]) rows and \(counts[1]) rejects") }
+    }
+
+    /// What a window gave out when it closed, and what was late, never goes.
+    private func readClosed() async throws {
+        guard let final = try await expectAnswer("SELECT * FROM final"),
+            let late = try await expectAnswer(#"SELECT operator, "row", count, watermark FROM final_late"#)
+        else { return }
+        let now = final.multiset.merging(late.multiset.map { ("late " + $0.key, $0.value) }) { $0 + $1 }
+        if let gone = closedSeen.first(where: { $0.value > now[$0.key] ?? 0 }) { throw Problem("of closed windows \(gone) has gone; there are \(now)") }
+        closedSeen = now
+    }
+
     /// The answer, nil when everything ended before it came.
     private func expectAnswer(_ sql: String) async throws -> EngineWorld.Answer? {
         do throws(SQLError) { return try await run(sql) } catch {
@@ -354,12 +432,18 @@ actor Simulation {
 
     private func checkEverything() async throws {
         guard try await expectAnswer("FLUSH") != nil, try await readRows() else { return }
-        for (name, query) in views.sorted(by: { $0.key < $1.key }) {
+        try await checkRecords()
+        try await readClosed()
+        for (name, query) in views.sorted(by: { $0.key < $1.key }) where !maybePaused.contains(name) {
             let read = name == "windows" ? Self.windowsWithLateRows : "SELECT * FROM \(name)"
             guard let stored = try await expectAnswer(read), let computed = try await expectAnswer(query) else { return }
             guard stored.multiset == computed.multiset else {
                 throw Problem("\(name), \(query), is \(stored.multiset), not \(computed.multiset)")
             }
+        }
+        guard let closed = try await expectAnswer(Self.finalWithLateRows), let computed = try await expectAnswer(Self.windows) else { return }
+        if let wrong = closed.multiset.first(where: { computed.multiset[$0.key] != $0.value }) {
+            throw Problem("final has with its late rows \(wrong), the windows are \(computed.multiset)")
         }
         guard life != nil else { return }
         let broken = try await perform { (world) async throws(SQLError) in await world.engine.conductor.onWorkers { $0.checkInvariants() } }

@@ -3,6 +3,7 @@ package import MillColumnar
 package import MillExpr
 import MillPlan
 package import MillState
+package import MillStore
 
 /// GROUP BY, SELECT DISTINCT and aggregates without groups.
 ///

@@ -3,6 +3,7 @@ package import MillColumnar
 package import MillExpr
 package import MillPlan
 package import MillState
+package import MillStore
 
 /// Equality joins of every kind, both inputs kept, with a residual condition as part of what counts as a match.
 ///

@@ -2,6 +2,7 @@ import MillBase
 import MillColumnar
 import MillPlan
 import MillState
+import MillStore
 
 /// One input of a join, kept: its rows as a multiset, found by join key.
 ///

@@ -73,6 +73,9 @@ struct FirstRowsLists {
         return larger
     }
 
+    /// `count`: at least 1.
+    func remove(_ list: RowNumber, count: Int) { tables[Self.size(count)].remove(list) }
+
     /// Puts a row in its place, and those behind it one further. `count`: of the rows with this one; what was behind them is overwritten.
     @inline(__always) static func insert(_ row: FirstRow, into rows: UnsafeMutablePointer<FirstRow>, at place: Int, count: Int) {
         (rows + place + 1).update(from: rows + place, count: count - place - 1)

@@ -2,6 +2,7 @@ import MillBase
 package import MillColumnar
 package import MillPlan
 package import MillState
+package import MillStore
 
 /// The first rows of each partition over append-only input: a cut by row number that keeps few, such as the last version of a key or
 /// the ten highest bids of an auction. With any numbers, or without.
@@ -16,6 +17,9 @@ package import MillState
 /// Algorithm: a row that comes finds its place among its partition's; if there are enough, the last one makes way. Rows that make way
 /// while their batch is taken in are never stored. At the end of an epoch each touched partition gives out how its rows' numbers differ
 /// from those given out before: at most two changes for each row that the cut keeps.
+///
+/// With a watermark of a partition column (`KeyClosing`) a row of a closed partition is late, and partitions go with their rows, which stay given
+/// out, at the end of the epoch that closes them.
 package final class FirstRowsOperator: Operator {
     /// The most rows that a partition may keep.
     package static let rowsMax = 128
@@ -32,6 +36,7 @@ package final class FirstRowsOperator: Operator {
     private let partitions: StateTable
     private let lists: FirstRowsLists
     private let rows: StateTable
+    private var closing: KeyClosing?
     private var touched: [RowNumber] = []
     /// The touched partition to go on with while output is given; nil while rows come in.
     private var position: Int?
@@ -79,7 +84,8 @@ package final class FirstRowsOperator: Operator {
     package static func takes(_ cut: Cut) -> Bool { cut.function == .rowNumber && (1...Int64(rowsMax)).contains(cut.last) }
 
     /// - Parameter cut: one that it takes.
-    package init(columns: [SQLType], window: Window, functions: [RankFunction], cut: Cut) {
+    package init(columns: [SQLType], window: Window, functions: [RankFunction], cut: Cut, closing: KeyClosing? = nil) {
+        self.closing = closing
         precondition(Self.takes(cut), "a cut keeps few rows")
         partition = window.partition
         keys = RankKeys(columns: columns, window: window)
@@ -110,13 +116,19 @@ package final class FirstRowsOperator: Operator {
     // MARK: Input
 
     package func push(_ batch: DeltaBatch, input: Int, errors: OperatorErrors) {
-        batch.forEachPart { add($0) }
+        batch.forEachPart { part in
+            guard let onTime = closing == nil ? part : closing?.onTime(part) else { return }
+            add(onTime)
+        }
     }
+
+    package func openEpoch(_ watermarks: [WatermarkStep]) { closing?.step = watermarks[0] }
 
     private func add(_ batch: DeltaBatch) {
         let partitionColumns = partition.map { batch.columns[$0] }
         RowHash.hash(partitionColumns, count: batch.count, into: hashes)
         partitions.findOrInsert(partitionColumns, hashes: hashes, count: batch.count, rows: numbers, inserted: &inserted)
+        closing?.note(inserted, of: partitionColumns, numbers)
         let lanes = keys.lanes(batch.columns)
         for index in 0..<batch.count {
             let partition = partition(numbers[index])
@@ -337,8 +349,26 @@ package final class FirstRowsOperator: Operator {
     private func finishEpoch() {
         touched.removeAll(keepingCapacity: true)
         position = nil
+        closing?.close(partitions)
+        closing?.removeClosed { remove(partition: $0) }
+        closing?.rebuildIfWorthwhile(partitions)
+        partitions.compactHeapIfWorthwhile()
         rows.compactHeapIfWorthwhile()
     }
+
+    private func remove(partition number: RowNumber) {
+        let partition = partition(number).pointee
+        let others = Int(partition.count) - 1
+        if others > 0 {
+            let list = lists.rows(partition.list, count: others)
+            for index in 0..<others { rows.remove(list[index].row) }
+            lists.remove(partition.list, count: others)
+        }
+        if others >= 0 { rows.remove(partition.last.row) }
+        partitions.remove(number)
+    }
+
+    package func finishRestore() { closing?.rebuild(partitions) }
 
     package func checkInvariants() -> [String] {
         var broken = partitions.checkInvariants() + lists.checkInvariants() + rows.checkInvariants()
@@ -377,5 +407,5 @@ package final class FirstRowsOperator: Operator {
 
     package var tables: [any DurableTable] { [partitions, rows] + lists.durableTables }
 
-    package var stateByteCount: Int { partitions.byteCount + lists.byteCount + rows.byteCount }
+    package var stateByteCount: Int { partitions.byteCount + lists.byteCount + rows.byteCount + (closing?.byteCount ?? 0) }
 }

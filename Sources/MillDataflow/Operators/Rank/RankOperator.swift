@@ -2,6 +2,7 @@ import MillBase
 package import MillColumnar
 package import MillPlan
 package import MillState
+package import MillStore
 
 /// row_number, rank and dense_rank, and the first rows of an order: OVER, grouped top-N, keep-last and LIMIT in views.
 ///
@@ -20,6 +21,9 @@ package import MillState
 ///
 /// Over append-only input a row behind the cut never gets before it again: it is forgotten, and one that would stand there from
 /// the start is mostly not taken in. The state is then what the cut keeps.
+///
+/// With a watermark of a partition column (`KeyClosing`) a row of a closed partition is late, and the rows of partitions go, though they stay given
+/// out, at the end of the epoch that closes them.
 package final class RankOperator: Operator {
     let functions: [RankFunction]
     let cut: Cut?
@@ -30,6 +34,7 @@ package final class RankOperator: Operator {
     let rows: StateTable
     /// Key -> `RankPlace`.
     let ordered: OrderedTable
+    private var closing: KeyClosing?
 
     /// Rows that came in this epoch, and their keys.
     var noted: [RankNote] = []
@@ -41,11 +46,15 @@ package final class RankOperator: Operator {
     private var leavingKeys = KeyBuffer()
 
     private let numbers = UnsafeMutablePointer<RowNumber>.allocate(capacity: Limits.batchRowsMax)
+    private var inserted = Selection(capacity: Limits.batchRowsMax)
     /// Rows without an index have no hash but one that says that they live.
     private let hashes = UnsafeMutablePointer<UInt64>.allocate(capacity: Limits.batchRowsMax)
 
     /// - Parameter isAppendOnly: the input never takes a row back.
-    package init(columns: [SQLType], window: Window, functions: [RankFunction], cut: Cut?, isAppendOnly: Bool) {
+    package init(
+        columns: [SQLType], window: Window, functions: [RankFunction], cut: Cut?, isAppendOnly: Bool, closing: KeyClosing? = nil
+    ) {
+        self.closing = closing
         self.functions = functions
         self.cut = cut
         forgets = isAppendOnly && cut?.limit != nil
@@ -74,19 +83,27 @@ package final class RankOperator: Operator {
     // MARK: Input
 
     package func push(_ batch: DeltaBatch, input: Int, errors: OperatorErrors) {
-        batch.forEachPart { add(forgets && cut?.function == .rowNumber ? withoutHopeless($0) : $0) }
+        batch.forEachPart { part in
+            guard let onTime = closing == nil ? part : closing?.onTime(part) else { return }
+            add(forgets && cut?.function == .rowNumber ? withoutHopeless(onTime) : onTime)
+        }
     }
+
+    package func openEpoch(_ watermarks: [WatermarkStep]) { closing?.step = watermarks[0] }
 
     private func add(_ batch: DeltaBatch) {
         // Most rows are new; the others give their places back below.
         rows.append(batch.columns, hashes: hashes, count: batch.count, rows: numbers)
         let lanes = keys.lanes(batch.columns)
         var key = KeyBuffer()
+        inserted.count = 0
         for index in 0..<batch.count {
             let ends = lanes.encode(index, into: &key)
             let (payload, isNew) = ordered.findOrInsert(key.bytes)
             var row = numbers[index]
             if isNew {
+                inserted.rows[inserted.count] = UInt32(truncatingIfNeeded: index)
+                inserted.count += 1
                 payload.storeBytes(of: RankPlace(row: row, orderEnd: UInt32(truncatingIfNeeded: ends.order)), as: RankPlace.self)
             } else {
                 rows.remove(row)
@@ -100,6 +117,7 @@ package final class RankOperator: Operator {
             notedKeys.append(key.bytes)
             noted.append(RankNote(row: row, head: key.head(from: 0), start: start, end: notedKeys.count, partitionEnd: ends.partition))
         }
+        closing?.note(inserted, of: batch.columns, numbers)
     }
 
     /// The batch without rows that would stand behind the cut: the row before them has the last number already.
@@ -159,8 +177,29 @@ package final class RankOperator: Operator {
         leavers.removeAll(keepingCapacity: true)
         leavingKeys.removeAll()
         walk = nil
+        removeClosed()
         rows.compactHeapIfWorthwhile()
     }
+
+    private func removeClosed() {
+        guard closing != nil else { return }
+        var closed: [RowNumber] = []
+        closing?.close(rows)
+        closing?.removeClosed { closed.append($0) }
+        var key = KeyBuffer()
+        for start in stride(from: 0, to: closed.count, by: Limits.batchRowsMax) {
+            let part = Array(closed[start..<min(start + Limits.batchRowsMax, closed.count)])
+            let lanes = keys.lanes(rows.gather(rows: part, count: part.count))
+            for (index, row) in part.enumerated() {
+                _ = lanes.encode(index, into: &key)
+                _ = ordered.remove(key.bytes)
+                rows.remove(row)
+            }
+        }
+        closing?.rebuildIfWorthwhile(rows)
+    }
+
+    package func finishRestore() { closing?.rebuild(rows) }
 
     package func checkInvariants() -> [String] {
         ordered.checkInvariants()
@@ -199,5 +238,5 @@ package final class RankOperator: Operator {
 
     package var tables: [any DurableTable] { [rows, ordered] }
 
-    package var stateByteCount: Int { rows.byteCount + ordered.byteCount }
+    package var stateByteCount: Int { rows.byteCount + ordered.byteCount + (closing?.byteCount ?? 0) }
 }

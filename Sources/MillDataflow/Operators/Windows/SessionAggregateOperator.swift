@@ -3,6 +3,7 @@ package import MillColumnar
 package import MillExpr
 package import MillPlan
 package import MillState
+package import MillStore
 
 #if canImport(Glibc)
     import Glibc
