@@ -1,7 +1,7 @@
 #if canImport(Glibc)
-import Glibc
+    import Glibc
 #else
-import Darwin
+    import Darwin
 #endif
 
 /// Bytes that grow at their end: pages, headers and footers are put together here.
@@ -37,7 +37,8 @@ final class OutputBytes {
 
     /// The C library moves large pieces without copying them.
     private static func reallocate(_ memory: UnsafeMutableRawPointer?, _ capacity: Int) -> UnsafeMutableRawPointer {
-        guard let grown = realloc(memory, capacity + slackBytes) else { fatalError("out of memory for \(capacity) bytes") }  // as Swift's own allocation does
+        // As Swift's own allocation does.
+        guard let grown = realloc(memory, capacity + slackBytes) else { fatalError("out of memory for \(capacity) bytes") }
         return grown
     }
 

@@ -7,7 +7,8 @@ package enum ParquetError: Error, Hashable, Sendable {
     case malformed(file: String, offset: Int, column: String?, Malformed)
     /// The file is as the format says, and we do not read that.
     case unsupported(file: String, column: String?, feature: String)
-    /// A value that the column's type in the file cannot hold; `row` counts from the first row of the rows handed over, of which none was written.
+    /// A value that the column's type in the file cannot hold; `row` counts from the first of the rows handed over, none of which
+    /// was written.
     case valueDoesNotFit(column: String, row: Int, UnfitValue)
     /// The columns asked of a writer or a reader make no sense.
     case badRequest(String)
@@ -81,8 +82,11 @@ extension ParquetError: SQLErrorConvertible {
             SQLError(.featureNotSupported, "cannot read \(column.map { "column \"\($0)\" of " } ?? "")\"\(file)\": \(feature)")
         case .valueDoesNotFit(let column, let row, let reason):
             switch reason {
-            case .missingInRequiredColumn: SQLError(.notNullViolation, "null value in column \"\(column)\" of a Parquet file", detail: "Row \(row).")
-            default: SQLError(.numericValueOutOfRange, "value does not fit column \"\(column)\" of a Parquet file", detail: "Row \(row): \(reason).")
+            case .missingInRequiredColumn:
+                SQLError(.notNullViolation, "null value in column \"\(column)\" of a Parquet file", detail: "Row \(row).")
+            default:
+                SQLError(
+                    .numericValueOutOfRange, "value does not fit column \"\(column)\" of a Parquet file", detail: "Row \(row): \(reason).")
             }
         case .badRequest(let what): SQLError(.invalidParameterValue, what)
         case .io(let failure): failure.sqlError

@@ -43,7 +43,11 @@ import Testing
                 } else {
                     let target = UnsafeMutablePointer<UInt32>.allocate(capacity: part)
                     defer { target.deallocate() }
-                    if let same = try decoder.takeRepeated(part) { target.update(repeating: same, count: part) } else { try decoder.decode(part, into: target) }
+                    if let same = try decoder.takeRepeated(part) {
+                        target.update(repeating: same, count: part)
+                    } else {
+                        try decoder.decode(part, into: target)
+                    }
                     read += UnsafeBufferPointer(start: target, count: part)
                 }
             }
@@ -72,7 +76,8 @@ import Testing
         }
     }
 
-    private func check<T: FixedWidthInteger & SignedInteger>(_ values: [T], _ random: inout SeededGenerator) throws where T.Magnitude: UnsignedInteger {
+    private func check<T: FixedWidthInteger & SignedInteger>(_ values: [T], _ random: inout SeededGenerator) throws
+    where T.Magnitude: UnsignedInteger {
         let out = OutputBytes()
         DeltaEncoder.encode(values, values.count, to: out)
         let end = out.count
@@ -94,19 +99,6 @@ import Testing
             read += UnsafeBufferPointer(start: target, count: part)
         }
         #expect(read == values)
-    }
-
-    @Test func longBoundsAreCutToBoundsOfTheSameKind() {
-        #expect(BoundCut.below(Array("abcdef".utf8), 3, isText: true) == Array("abc".utf8))
-        #expect(BoundCut.above(Array("abcdef".utf8), 3, isText: true) == Array("abd".utf8))
-        #expect(BoundCut.above(Array("abc".utf8), 3, isText: true) == Array("abc".utf8))
-        // Two bytes each: no character is cut in two.
-        #expect(BoundCut.below(Array("ěěě".utf8), 3, isText: true) == Array("ě".utf8))
-        #expect(BoundCut.above(Array("\u{D7FF}\u{D7FF}".utf8), 4, isText: true) == Array("\u{E000}".utf8))
-        #expect(BoundCut.above(Array("a\u{10FFFF}\u{10FFFF}".utf8), 5, isText: true) == Array("b".utf8))
-        #expect(BoundCut.above(Array("\u{10FFFF}\u{10FFFF}".utf8), 4, isText: true) == nil)
-        #expect(BoundCut.above([1, 0xFF, 0xFF, 7], 3, isText: false) == [2])
-        #expect(BoundCut.above([0xFF, 0xFF], 1, isText: false) == nil)
     }
 
     @Test func oldTimestampsHoldWhatNewOnesHold() {

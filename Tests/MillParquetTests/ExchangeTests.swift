@@ -5,9 +5,9 @@ import MillTestKit
 import Testing
 
 #if canImport(Glibc)
-import Glibc
+    import Glibc
 #else
-import Darwin
+    import Darwin
 #endif
 
 @testable import MillParquet

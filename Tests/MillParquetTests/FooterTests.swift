@@ -6,25 +6,30 @@ import Testing
 @Suite struct FooterTests {
     private static func footer() -> FileMetadata {
         let chunk = ColumnChunkMetadata(
-            type: .int64, encodings: [0, 3, 8], path: ["a", "b"], codec: 6, valueCount: 1 << 40, uncompressedByteCount: 77, compressedByteCount: 55,
+            type: .int64, encodings: [0, 3, 8], path: ["a", "b"], codec: 6, valueCount: 1 << 40, uncompressedByteCount: 77,
+            compressedByteCount: 55,
             dataPageOffset: 1000, dictionaryPageOffset: 4,
             statistics: ColumnStatistics(nullCount: 3, max: [1, 2], min: [0], isMaxExact: true, isMinExact: false),
             pageCounts: [PageEncodingCount(page: 2, encoding: 0, count: 1)], offsetIndex: FileRange(offset: 99, length: 12),
             columnIndex: FileRange(offset: 88, length: 11))
         var schema = [SchemaElement(name: "schema", childCount: 12)]
         let meanings: [LogicalType] = [
-            .string, .decimal(precision: 10, scale: 2), .date, .time(.millis, utc: false), .timestamp(.nanos, utc: true), .integer(bits: 16, signed: false),
+            .string, .decimal(precision: 10, scale: 2), .date, .time(.millis, utc: false), .timestamp(.nanos, utc: true),
+            .integer(bits: 16, signed: false),
             .json, .uuid, .float16, .list, .enumeration, .unknown,
         ]
         for (index, meaning) in meanings.enumerated() {
             schema.append(
                 SchemaElement(
-                    type: .byteArray, typeLength: index, repetition: .optional, name: "column \(index)", converted: meaning.converted, scale: 2, precision: 10,
+                    type: .byteArray, typeLength: index, repetition: .optional, name: "column \(index)", converted: meaning.converted,
+                    scale: 2, precision: 10,
                     fieldID: Int32(index * 1000), logical: meaning))
         }
         return FileMetadata(
             version: 2, schema: schema, rowCount: 1 << 40,
-            rowGroups: [RowGroupMetadata(columns: Array(repeating: chunk, count: 17), byteCount: 1, rowCount: 1 << 40, fileOffset: 4, ordinal: 0)],
+            rowGroups: [
+                RowGroupMetadata(columns: Array(repeating: chunk, count: 17), byteCount: 1, rowCount: 1 << 40, fileOffset: 4, ordinal: 0)
+            ],
             keyValues: [KeyValue("key", "value"), KeyValue("empty", nil)], createdBy: "somebody", orders: [true, false])
     }
 

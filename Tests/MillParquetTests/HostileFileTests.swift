@@ -75,7 +75,9 @@ import Testing
 
     @Test func whatIsNoParquetFileIsSaidSo() throws {
         let files = MemoryFileSystem()
-        #expect(throws: ParquetError.malformed(file: "hostile", offset: 0, column: nil, .cutShort)) { try ParquetFile(try Self.file([], files)) }
+        #expect(throws: ParquetError.malformed(file: "hostile", offset: 0, column: nil, .cutShort)) {
+            try ParquetFile(try Self.file([], files))
+        }
         let text = Array("this is no such file at all".utf8)
         #expect(throws: ParquetError.malformed(file: "hostile", offset: text.count - 4, column: nil, .noMagicNumber)) {
             try ParquetFile(try Self.file(text, files))

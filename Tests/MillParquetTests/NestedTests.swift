@@ -8,11 +8,13 @@ import Testing
 /// Lists as different writers have them. Their files are put together here by hand: one leaf of INT32, its levels and values.
 @Suite struct NestedTests {
     private static func file(
-        _ schema: [SchemaElement], path: [String], definitionMax: Int, repetitionMax: Int, _ entries: [(repetition: UInt32, definition: UInt32)],
+        _ schema: [SchemaElement], path: [String], definitionMax: Int, repetitionMax: Int,
+        _ entries: [(repetition: UInt32, definition: UInt32)],
         values: [Int32], rowCount: Int
     ) throws -> ParquetFile {
         let body = OutputBytes()
-        for (largest, levels) in [(repetitionMax, entries.map(\.repetition)), (definitionMax, entries.map(\.definition))] where largest > 0 {
+        for (largest, levels) in [(repetitionMax, entries.map(\.repetition)), (definitionMax, entries.map(\.definition))] where largest > 0
+        {
             let runs = OutputBytes()
             HybridEncoder.encode(levels, levels.count, width: BitPacking.width(UInt64(largest)), to: runs)
             body.appendLittleEndian(UInt32(runs.count))
@@ -21,11 +23,15 @@ import Testing
         for value in values { body.appendLittleEndian(value) }
         let out = OutputBytes()
         out.append(Array("PAR1".utf8))
-        PageHeader(kind: .data(.init(valueCount: entries.count, encoding: 0)), uncompressedByteCount: body.count, byteCount: body.count, checksum: nil)
-            .write(to: out)
+        PageHeader(
+            kind: .data(.init(valueCount: entries.count, encoding: 0)), uncompressedByteCount: body.count, byteCount: body.count,
+            checksum: nil
+        )
+        .write(to: out)
         out.append(body.bytes)
         let chunk = ColumnChunkMetadata(
-            type: .int32, encodings: [0, 3], path: path, codec: 0, valueCount: Int64(entries.count), uncompressedByteCount: Int64(out.count - 4),
+            type: .int32, encodings: [0, 3], path: path, codec: 0, valueCount: Int64(entries.count),
+            uncompressedByteCount: Int64(out.count - 4),
             compressedByteCount: Int64(out.count - 4), dataPageOffset: 4)
         let start = out.count
         FileMetadata(
@@ -59,7 +65,8 @@ import Testing
     @Test func listsOfTwoLevels() throws {
         let schema = [Self.list, SchemaElement(type: .int32, repetition: .repeated, name: "element")]
         let file = try Self.file(
-            schema, path: ["l", "element"], definitionMax: 2, repetitionMax: 1, [(0, 2), (1, 2), (0, 0), (0, 1), (0, 2)], values: [1, 2, 3], rowCount: 4)
+            schema, path: ["l", "element"], definitionMax: 2, repetitionMax: 1, [(0, 2), (1, 2), (0, 0), (0, 1), (0, 2)],
+            values: [1, 2, 3], rowCount: 4)
         #expect(try Self.rows(file) == [.string("[1, 2]"), .null, .string("[]"), .string("[3]")])
     }
 
@@ -73,7 +80,8 @@ import Testing
 
     @Test func fieldsThatRepeatAlone() throws {
         let schema = [SchemaElement(type: .int32, repetition: .repeated, name: "r")]
-        let file = try Self.file(schema, path: ["r"], definitionMax: 1, repetitionMax: 1, [(0, 1), (1, 1), (0, 0)], values: [1, 2], rowCount: 2)
+        let file = try Self.file(
+            schema, path: ["r"], definitionMax: 1, repetitionMax: 1, [(0, 1), (1, 1), (0, 0)], values: [1, 2], rowCount: 2)
         #expect(try Self.rows(file) == [.string("[1, 2]"), .string("[]")])
     }
 

@@ -38,7 +38,9 @@ import Testing
 
     @Test func oldReadersGetWhatTheyKnow() throws {
         let files = MemoryFileSystem()
-        let columns = [ParquetColumn("price", .numeric(precision: 10, scale: 0)), ParquetColumn("at", .timestamptz), ParquetColumn("name", .varchar)]
+        let columns = [
+            ParquetColumn("price", .numeric(precision: 10, scale: 0)), ParquetColumn("at", .timestamptz), ParquetColumn("name", .varchar),
+        ]
         let writer = try ParquetWriter(try files.open("f", .create), columns, .legacy)
         let prices = Column(columns[0].type, capacity: 100)
         let times = Column(.timestamptz, capacity: 100)
@@ -110,6 +112,19 @@ import Testing
         #expect(none.statistics?.min == nil)
         #expect(none.columnIndex == nil)
         #expect(none.offsetIndex != nil)
+    }
+
+    @Test func longBoundsAreCutToBoundsOfTheSameKind() {
+        #expect(BoundCut.below(Array("abcdef".utf8), 3, isText: true) == Array("abc".utf8))
+        #expect(BoundCut.above(Array("abcdef".utf8), 3, isText: true) == Array("abd".utf8))
+        #expect(BoundCut.above(Array("abc".utf8), 3, isText: true) == Array("abc".utf8))
+        // Two bytes each: no character is cut in two.
+        #expect(BoundCut.below(Array("ěěě".utf8), 3, isText: true) == Array("ě".utf8))
+        #expect(BoundCut.above(Array("\u{D7FF}\u{D7FF}".utf8), 4, isText: true) == Array("\u{E000}".utf8))
+        #expect(BoundCut.above(Array("a\u{10FFFF}\u{10FFFF}".utf8), 5, isText: true) == Array("b".utf8))
+        #expect(BoundCut.above(Array("\u{10FFFF}\u{10FFFF}".utf8), 4, isText: true) == nil)
+        #expect(BoundCut.above([1, 0xFF, 0xFF, 7], 3, isText: false) == [2])
+        #expect(BoundCut.above([0xFF, 0xFF], 1, isText: false) == nil)
     }
 
     @Test func aFileWithoutRowsHasItsColumns() throws {

@@ -63,7 +63,8 @@ import Testing
         var options = ParquetWriterOptions()
         options.rowGroupRowsMax = 10_000
         options.pageRowsMax = 1000
-        let writer = try ParquetWriter(try files.open("f", .create), [ParquetColumn("n", .int64), ParquetColumn("text", .varchar)], options)
+        let writer = try ParquetWriter(
+            try files.open("f", .create), [ParquetColumn("n", .int64), ParquetColumn("text", .varchar)], options)
         for batch in 0..<30 {
             let numbers = Column(.int64, capacity: 1000)
             let texts = Column(.varchar, capacity: 1000)

@@ -97,7 +97,9 @@ struct SampleFile {
             case .int32: return .int(Int64(Int32(truncatingIfNeeded: random.next())))
             case .int64, .timestamp: return .int(Int64(truncatingIfNeeded: random.next()))
             case .float64: return .float(Double(bitPattern: random.next()))
-            case .varchar: return .string("text \(random.number(0...1_000_000)) of a length that varies \(random.number(0...1 << random.number(0...40)))")
+            case .varchar:
+                return .string(
+                    "text \(random.number(0...1_000_000)) of a length that varies \(random.number(0...1 << random.number(0...40)))")
             default: return random.pick(values)
             }
         }

@@ -3,9 +3,9 @@ import MillIO
 import Testing
 
 #if canImport(Glibc)
-import Glibc
+    import Glibc
 #else
-import Darwin
+    import Darwin
 #endif
 
 @testable import MillParquet

@@ -37,14 +37,17 @@ final class PageCompressor {
             out.advance(written)
         case .snappy:
             var written = snappy_max_compressed_length(source.count)
-            let status = snappy_compress(source.baseAddress?.assumingMemoryBound(to: CChar.self), source.count, out.room(written).assumingMemoryBound(to: CChar.self), &written)
+            let status = snappy_compress(
+                source.baseAddress?.assumingMemoryBound(to: CChar.self), source.count,
+                out.room(written).assumingMemoryBound(to: CChar.self), &written)
             precondition(status == SNAPPY_OK, "there is room for what snappy makes at most")
             out.advance(written)
         case .gzip: deflateGzip(source, to: out)
         case .lz4Raw:
             let bound = LZ4_compressBound(Int32(source.count))
             let written = LZ4_compress_default(
-                source.baseAddress?.assumingMemoryBound(to: CChar.self), out.room(Int(bound)).assumingMemoryBound(to: CChar.self), Int32(source.count), bound)
+                source.baseAddress?.assumingMemoryBound(to: CChar.self), out.room(Int(bound)).assumingMemoryBound(to: CChar.self),
+                Int32(source.count), bound)
             precondition(written > 0, "there is room for what LZ4 makes at most")
             out.advance(Int(written))
         default: out.append(source)
@@ -54,7 +57,8 @@ final class PageCompressor {
     private func deflateGzip(_ source: UnsafeRawBufferPointer, to out: OutputBytes) {
         var stream = z_stream()
         // 16 added to the window's bits: a gzip header and trailer.
-        let status = deflateInit2_(&stream, level, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size))
+        let status = deflateInit2_(
+            &stream, level, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size))
         precondition(status == Z_OK, "there is memory for zlib's window")
         defer { deflateEnd(&stream) }
         let bound = Int(deflateBound(&stream, UInt(source.count)))

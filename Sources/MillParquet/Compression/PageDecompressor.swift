@@ -28,7 +28,9 @@ final class PageDecompressor {
 
     deinit { ZSTD_freeDCtx(zstd) }
 
-    func decompress(_ source: UnsafeRawBufferPointer, _ codec: CompressionCodec, into target: UnsafeMutableRawBufferPointer) throws(Malformed) {
+    func decompress(_ source: UnsafeRawBufferPointer, _ codec: CompressionCodec, into target: UnsafeMutableRawBufferPointer)
+        throws(Malformed)
+    {
         guard let to = target.baseAddress, target.count > 0 else { return }
         switch codec {
         case .none:
@@ -36,7 +38,9 @@ final class PageDecompressor {
             target.copyMemory(from: source)
         case .zstd:
             if zstd == nil { zstd = ZSTD_createDCtx() }
-            guard ZSTD_decompressDCtx(zstd, to, target.count, source.baseAddress, source.count) == target.count else { throw .cannotDecompress("zstd") }
+            guard ZSTD_decompressDCtx(zstd, to, target.count, source.baseAddress, source.count) == target.count else {
+                throw .cannotDecompress("zstd")
+            }
         case .snappy:
             let from = source.baseAddress?.assumingMemoryBound(to: CChar.self)
             var length = 0
@@ -55,7 +59,9 @@ final class PageDecompressor {
     private func inflateGzip(_ source: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer) throws(Malformed) {
         var stream = z_stream()
         // 32 added to the window's bits: takes gzip and zlib headers alike.
-        guard inflateInit2_(&stream, 15 + 32, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size)) == Z_OK else { throw .cannotDecompress("gzip") }
+        guard inflateInit2_(&stream, 15 + 32, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size)) == Z_OK else {
+            throw .cannotDecompress("gzip")
+        }
         defer { inflateEnd(&stream) }
         stream.next_in = UnsafeMutablePointer(mutating: source.baseAddress?.assumingMemoryBound(to: UInt8.self))
         stream.avail_in = UInt32(source.count)
@@ -76,7 +82,8 @@ final class PageDecompressor {
 
     private func decompressLZ4(_ source: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer) throws(Malformed) {
         let written = LZ4_decompress_safe(
-            source.baseAddress?.assumingMemoryBound(to: CChar.self), target.baseAddress?.assumingMemoryBound(to: CChar.self), Int32(source.count),
+            source.baseAddress?.assumingMemoryBound(to: CChar.self), target.baseAddress?.assumingMemoryBound(to: CChar.self),
+            Int32(source.count),
             Int32(target.count))
         guard Int(written) == target.count else { throw .cannotDecompress("LZ4") }
     }

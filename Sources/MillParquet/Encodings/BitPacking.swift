@@ -8,7 +8,9 @@ enum BitPacking {
 
     /// Writes `count` numbers below 2^`width`; up to 8 bytes past the last one are written, too.
     @inline(__always)
-    static func pack<T: FixedWidthInteger & UnsignedInteger>(_ values: UnsafePointer<T>, _ count: Int, width: Int, to target: UnsafeMutableRawPointer) {
+    static func pack<T: FixedWidthInteger & UnsignedInteger>(
+        _ values: UnsafePointer<T>, _ count: Int, width: Int, to target: UnsafeMutableRawPointer
+    ) {
         var word: UInt64 = 0
         var filled = 0
         var target = target

@@ -121,7 +121,10 @@ final class SplitStreamDecoder: ValueDecoder {
         let room = heap.map { $0.allocate(count * stride + 16) } ?? target
         for byte in 0..<stride {
             let source = base + byte * total + first
-            for index in 0..<count { room.storeBytes(of: source.load(fromByteOffset: index, as: UInt8.self), toByteOffset: index &* stride &+ byte, as: UInt8.self) }
+            for index in 0..<count {
+                room.storeBytes(
+                    of: source.load(fromByteOffset: index, as: UInt8.self), toByteOffset: index &* stride &+ byte, as: UInt8.self)
+            }
         }
         guard heap != nil else { return }
         let views = target.assumingMemoryBound(to: StringView.self)

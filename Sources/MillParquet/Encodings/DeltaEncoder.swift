@@ -10,7 +10,8 @@ enum DeltaEncoder {
     private static let blockValues = 128
     private static let miniblockValues = 32
 
-    static func encode<T: FixedWidthInteger & SignedInteger>(_ values: UnsafePointer<T>, _ count: Int, to out: OutputBytes) where T.Magnitude: UnsignedInteger {
+    static func encode<T: FixedWidthInteger & SignedInteger>(_ values: UnsafePointer<T>, _ count: Int, to out: OutputBytes)
+    where T.Magnitude: UnsignedInteger {
         out.appendVarint(UInt64(blockValues))
         out.appendVarint(UInt64(blockValues / miniblockValues))
         out.appendVarint(UInt64(count))
@@ -31,7 +32,8 @@ enum DeltaEncoder {
     /// `values[-1]` is the value before the block.
     @inline(__always)
     private static func encodeBlock<T: FixedWidthInteger & SignedInteger>(
-        _ values: UnsafePointer<T>, _ count: Int, _ deltas: UnsafeMutablePointer<T>, _ offsets: UnsafeMutablePointer<T.Magnitude>, to out: OutputBytes
+        _ values: UnsafePointer<T>, _ count: Int, _ deltas: UnsafeMutablePointer<T>, _ offsets: UnsafeMutablePointer<T.Magnitude>,
+        to out: OutputBytes
     ) where T.Magnitude: UnsignedInteger {
         var smallest = T.max
         for index in 0..<count {

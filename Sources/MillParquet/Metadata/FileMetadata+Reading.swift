@@ -25,7 +25,8 @@ extension FileMetadata {
         guard let rowCount else { throw .missing("num_rows") }
         guard rowCount >= 0 else { throw .badLength(Int(rowCount)) }
         self.init(
-            version: version, schema: schema, rowCount: rowCount, rowGroups: rowGroups, keyValues: keyValues, createdBy: createdBy, orders: orders)
+            version: version, schema: schema, rowCount: rowCount, rowGroups: rowGroups, keyValues: keyValues, createdBy: createdBy,
+            orders: orders)
     }
 
     private static func isTypeOrder(_ reader: inout CompactReader) throws(Malformed) -> Bool {
@@ -150,7 +151,8 @@ extension ColumnChunkMetadata {
         var valueCount: Int64?
         var codec: Int32 = 0
         self.init(
-            type: .boolean, encodings: [], path: [], codec: 0, valueCount: 0, uncompressedByteCount: 0, compressedByteCount: -1, dataPageOffset: 0)
+            type: .boolean, encodings: [], path: [], codec: 0, valueCount: 0, uncompressedByteCount: 0, compressedByteCount: -1,
+            dataPageOffset: 0)
         var last: Int16 = 0
         while let field = try reader.field(after: &last) {
             switch field.id {

@@ -59,7 +59,9 @@ struct SchemaTreeBuilder {
 
     private init(elements: [SchemaElement]) { self.elements = elements }
 
-    private mutating func children(_ count: Int, _ path: [String], _ definition: Int, _ repetition: Int, depth: Int) throws(Malformed) -> [SchemaNode] {
+    private mutating func children(_ count: Int, _ path: [String], _ definition: Int, _ repetition: Int, depth: Int) throws(Malformed)
+        -> [SchemaNode]
+    {
         guard depth <= Self.depthMax else { throw .nestedTooDeep }
         guard count >= 0, count <= elements.count - next else { throw .badLength(count) }
         var nodes: [SchemaNode] = []

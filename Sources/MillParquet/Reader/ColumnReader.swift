@@ -46,7 +46,8 @@ final class ColumnReader: RowReader {
     ///   - rowCount: of a leaf that repeats, the entries.
     ///   - end: where the file's pages end and its indexes or its footer begin.
     init(
-        _ file: any File, _ leaf: SchemaLeaf, _ meaning: ColumnMeaning, _ chunk: ColumnChunkMetadata, _ offsets: OffsetIndex?, rowCount: Int, end: Int
+        _ file: any File, _ leaf: SchemaLeaf, _ meaning: ColumnMeaning, _ chunk: ColumnChunkMetadata, _ offsets: OffsetIndex?,
+        rowCount: Int, end: Int
     ) throws(ParquetError) {
         (self.file, self.leaf, self.meaning, self.chunk, self.offsets, self.rowCount) = (file, leaf, meaning, chunk, offsets, rowCount)
         stored = .allocate(byteCount: Self.partRows * leaf.type.stride, alignment: 16)
@@ -146,7 +147,9 @@ final class ColumnReader: RowReader {
         case .other: break
         case .dictionary(let valueCount, let encoding):
             let body = try bytes.bytes(at: start, header.byteCount)
-            do throws(Malformed) { dictionary = try pages.dictionary(header, valueCount, encoding, body, meaning) } catch { throw .malformed(error) }
+            do throws(Malformed) { dictionary = try pages.dictionary(header, valueCount, encoding, body, meaning) } catch {
+                throw .malformed(error)
+            }
         case .data(let data):
             guard data.valueCount <= rowCount - pageEnd else { throw .malformed(.badLength(data.valueCount)) }
             if target < pageEnd + data.valueCount {

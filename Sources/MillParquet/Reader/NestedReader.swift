@@ -2,8 +2,8 @@ import MillColumnar
 
 /// Puts the leaves of a nested column together again, row by row, as canonical JSON.
 ///
-/// Every leaf has an entry wherever one of the others has: the first leaf of a node decides whether the node is there and how often it repeats.
-/// Numbers and booleans are JSON's own, NaN, infinities and all else are texts as SQL prints them.
+/// Every leaf has an entry wherever one of the others has: the first leaf of a node decides whether the node is there and how often it
+/// repeats. Numbers and booleans are JSON's own, NaN, infinities and all else are texts as SQL prints them.
 ///
 /// Threading: one thread at a time. Source: "Dremel: Interactive Analysis of Web-Scale Datasets", record assembly.
 final class NestedReader: RowReader {
@@ -55,7 +55,9 @@ final class NestedReader: RowReader {
 
     /// Leaves that disagree about where rows begin would give rows that never were.
     private func checkStart() throws(ParquetError) {
-        for leaf in leaves where try leaf.repetition() != 0 { throw leaf.malformed(.badPage("its levels do not fit those of its neighbours")) }
+        for leaf in leaves where try leaf.repetition() != 0 {
+            throw leaf.malformed(.badPage("its levels do not fit those of its neighbours"))
+        }
     }
 
     private func isMissing(_ shape: NestedShape) throws(ParquetError) -> Bool {
@@ -71,7 +73,9 @@ final class NestedReader: RowReader {
 
     private func append(_ shape: NestedShape) throws(ParquetError) {
         let first = leaves[shape.leaves.lowerBound]
-        guard text.count < Self.textBytesMax else { throw first.malformed(.badPage("a row of it takes more than \(Self.textBytesMax) bytes as JSON")) }
+        guard text.count < Self.textBytesMax else {
+            throw first.malformed(.badPage("a row of it takes more than \(Self.textBytesMax) bytes as JSON"))
+        }
         if try isMissing(shape) {
             // An empty map is there, and has no entry.
             if case .map = shape.kind { put("{}") } else { put("null") }
@@ -134,7 +138,9 @@ final class NestedReader: RowReader {
         }
     }
 
-    private func put(_ literal: StaticString) { text.append(contentsOf: UnsafeBufferPointer(start: literal.utf8Start, count: literal.utf8CodeUnitCount)) }
+    private func put(_ literal: StaticString) {
+        text.append(contentsOf: UnsafeBufferPointer(start: literal.utf8Start, count: literal.utf8CodeUnitCount))
+    }
 
     private func appendString(_ bytes: [UInt8]) { bytes.withUnsafeBufferPointer { JSONCanonicalizer.appendString($0, to: &text) } }
 }

@@ -59,12 +59,15 @@ struct NestedShape {
             case .list where children.count == 1 && children[0].repetition == .repeated:
                 kind = .wrapper(try Self.list(children[0], of: node.name, definition, repetition, &leafCount))
             case .map where children.count == 1 && children[0].repetition == .repeated:
-                guard case .group(let pair) = children[0].kind, (1...2).contains(pair.count) else { throw UnreadableType("a map in it has no keys") }
+                guard case .group(let pair) = children[0].kind, (1...2).contains(pair.count) else {
+                    throw UnreadableType("a map in it has no keys")
+                }
                 let key = try NestedShape(pair[0], definition + 1, repetition + 1, &leafCount)
                 guard case .value = key.kind else { throw UnreadableType("a map in it has nested keys") }
                 let value = pair.count == 2 ? try NestedShape(pair[1], definition + 1, repetition + 1, &leafCount) : nil
                 let entries = NestedShape(
-                    name: "", kind: .map(key: key, value: value), definition: definition + 1, repetition: repetition + 1, leaves: first..<leafCount)
+                    name: "", kind: .map(key: key, value: value), definition: definition + 1, repetition: repetition + 1,
+                    leaves: first..<leafCount)
                 kind = .wrapper(entries)
             default:
                 var members: [NestedShape] = []
@@ -78,11 +81,13 @@ struct NestedShape {
     private static func list(
         _ repeated: SchemaNode, of name: String, _ definition: Int, _ repetition: Int, _ leafCount: inout Int
     ) throws(UnreadableType) -> NestedShape {
-        guard case .group(let members) = repeated.kind, members.count == 1, repeated.name != "array", repeated.name != name + "_tuple" else {
+        guard case .group(let members) = repeated.kind, members.count == 1, repeated.name != "array", repeated.name != name + "_tuple"
+        else {
             return try NestedShape(repeated, definition, repetition, &leafCount)
         }
         let first = leafCount
         let element = try NestedShape(members[0], definition + 1, repetition + 1, &leafCount)
-        return NestedShape(name: name, kind: .array(element), definition: definition + 1, repetition: repetition + 1, leaves: first..<leafCount)
+        return NestedShape(
+            name: name, kind: .array(element), definition: definition + 1, repetition: repetition + 1, leaves: first..<leafCount)
     }
 }

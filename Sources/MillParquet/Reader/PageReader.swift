@@ -22,7 +22,9 @@ struct PageReader {
     }
 
     /// The bytes of a page before compression; `plainByteCount` of them, the first ones, never were compressed.
-    private func expand(_ header: PageHeader, _ body: UnsafeRawBufferPointer, plainByteCount: Int, isCompressed: Bool) throws(Malformed) -> PageMemory {
+    private func expand(_ header: PageHeader, _ body: UnsafeRawBufferPointer, plainByteCount: Int, isCompressed: Bool) throws(Malformed)
+        -> PageMemory
+    {
         if let checksum = header.checksum, PageCompressor.checksum(body) != checksum { throw .badChecksum }
         let codec = isCompressed ? codec : .none
         guard plainByteCount <= min(body.count, header.uncompressedByteCount) else { throw .badLength(plainByteCount) }
@@ -37,7 +39,9 @@ struct PageReader {
     func dictionary(
         _ header: PageHeader, _ valueCount: Int, _ encoding: Int32, _ body: UnsafeRawBufferPointer, _ meaning: ColumnMeaning
     ) throws(Malformed) -> (PageDictionary, [StringHeap]) {
-        guard encoding == Encoding.plain.rawValue || encoding == Encoding.plainDictionary.rawValue else { throw .badPage("a dictionary of encoding \(encoding)") }
+        guard encoding == Encoding.plain.rawValue || encoding == Encoding.plainDictionary.rawValue else {
+            throw .badPage("a dictionary of encoding \(encoding)")
+        }
         let memory = try expand(header, body, plainByteCount: 0, isCompressed: true)
         // Before there is memory for them: each value takes some bytes.
         let leastBytes = leaf.type == .byteArray ? 4 : leaf.type == .fixedBytes || leaf.type == .int96 ? leaf.length : leaf.type.stride
@@ -52,7 +56,9 @@ struct PageReader {
         return (converted, [heap, own])
     }
 
-    func page(_ header: PageHeader, _ data: PageHeader.DataPage, _ body: UnsafeRawBufferPointer, _ dictionary: PageDictionary?) throws(Malformed) -> Page {
+    func page(_ header: PageHeader, _ data: PageHeader.DataPage, _ body: UnsafeRawBufferPointer, _ dictionary: PageDictionary?)
+        throws(Malformed) -> Page
+    {
         let levels = data.levels
         let plainByteCount = levels.map { $0.definitionByteCount + $0.repetitionByteCount } ?? 0
         let memory = try expand(header, body, plainByteCount: plainByteCount, isCompressed: levels?.isCompressed ?? true)
@@ -70,7 +76,8 @@ struct PageReader {
         }
         let heap = StringHeap()
         var page = Page(
-            values: try values(input.rest, data.encoding, dictionary, heap), isConverted: false, definitions: definitions, repetitions: repetitions,
+            values: try values(input.rest, data.encoding, dictionary, heap), isConverted: false, definitions: definitions,
+            repetitions: repetitions,
             valueCount: data.valueCount, heaps: [StringHeap(keeping: memory), heap])
         page.isConverted = page.values is DictionaryDecoder
         return page
@@ -92,7 +99,9 @@ struct PageReader {
         }
     }
 
-    private func values(_ bytes: UnsafeRawBufferPointer, _ raw: Int32, _ dictionary: PageDictionary?, _ heap: StringHeap) throws(Malformed) -> any ValueDecoder {
+    private func values(_ bytes: UnsafeRawBufferPointer, _ raw: Int32, _ dictionary: PageDictionary?, _ heap: StringHeap) throws(Malformed)
+        -> any ValueDecoder
+    {
         switch (Encoding(rawValue: raw), leaf.type) {
         case (.plain, _): return plain(bytes)
         case (.plainDictionary, _), (.rleDictionary, _):

@@ -32,7 +32,9 @@ package struct ParquetFile: Sendable {
         self.file = file
         let size: Int
         do throws(IOFailure) { size = try file.size() } catch { throw .io(error) }
-        func malformed(_ offset: Int, _ reason: Malformed) -> ParquetError { .malformed(file: file.path, offset: offset, column: nil, reason) }
+        func malformed(_ offset: Int, _ reason: Malformed) -> ParquetError {
+            .malformed(file: file.path, offset: offset, column: nil, reason)
+        }
         guard size >= Self.magic.count + Self.tailBytes else { throw malformed(0, .cutShort) }
         let tail = try Self.read(file, at: size - Self.tailBytes, Self.tailBytes)
         let end = tail.bytes.suffix(4)
@@ -48,7 +50,9 @@ package struct ParquetFile: Sendable {
             let leafCount = nodes.reduce(0) { $0 + $1.leaves.count }
             var rowCount: Int64 = 0
             for group in metadata.rowGroups {
-                guard group.columns.count == leafCount else { throw .badSchema("a row group has \(group.columns.count) columns of \(leafCount)") }
+                guard group.columns.count == leafCount else {
+                    throw .badSchema("a row group has \(group.columns.count) columns of \(leafCount)")
+                }
                 let (sum, overflow) = rowCount.addingReportingOverflow(group.rowCount)
                 guard !overflow else { throw .badLength(Int(group.rowCount)) }
                 rowCount = sum

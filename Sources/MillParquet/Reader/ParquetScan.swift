@@ -40,7 +40,9 @@ package final class ParquetScan {
 
     /// - Parameter groups: the row groups to read, by default all.
     /// - Throws: `unsupported` when a column has no counterpart in SQL.
-    package init(_ file: ParquetFile, _ requests: [Request], where conditions: [ParquetCondition] = [], groups: Range<Int>? = nil) throws(ParquetError) {
+    package init(_ file: ParquetFile, _ requests: [Request], where conditions: [ParquetCondition] = [], groups: Range<Int>? = nil)
+        throws(ParquetError)
+    {
         self.file = file
         var columns: [ParquetFile.Source] = []
         for request in requests { columns.append(try file.source(of: request.column, as: request.type)) }
@@ -110,7 +112,9 @@ package final class ParquetScan {
         _ leaf: SchemaLeaf, _ meaning: ColumnMeaning, _ group: RowGroupMetadata, _ offsets: OffsetIndex?
     ) throws(ParquetError) -> ColumnReader {
         let chunk = group.columns[leaf.index]
-        guard chunk.filePath == nil else { throw .unsupported(file: file.file.path, column: leaf.name, feature: "its values are in another file") }
+        guard chunk.filePath == nil else {
+            throw .unsupported(file: file.file.path, column: leaf.name, feature: "its values are in another file")
+        }
         guard !chunk.isEncrypted else { throw .unsupported(file: file.file.path, column: leaf.name, feature: "it is encrypted") }
         let count = leaf.repetitionMax > 0 ? chunk.valueCount : group.rowCount
         return try ColumnReader(file.file, leaf, meaning, chunk, offsets, rowCount: Int(count), end: file.footerStart)

@@ -78,13 +78,21 @@ struct RowSelection {
         for page in offsets.pages.indices {
             let start = Int(offsets.pages[page].firstRow)
             let end = page + 1 < offsets.pages.count ? Int(offsets.pages[page + 1].firstRow) : rowCount
-            guard start <= end, end <= rowCount else { throw file.malformed(columnRange, test.leaf, .badSchema("a page begins after the last row")) }
+            guard start <= end, end <= rowCount else {
+                throw file.malformed(columnRange, test.leaf, .badSchema("a page begins after the last row"))
+            }
             let isNull = index.nullPages[page]
             let nullCount = isNull ? Int64(end - start) : index.nullCounts?[page]
             let hasBounds = !isNull && isOrdered(test.leaf)
             if mayMatch(
-                test, min: hasBounds ? index.mins[page] : nil, max: hasBounds ? index.maxes[page] : nil, nullCount: nullCount, rowCount: Int64(end - start)) {
-                if let last = result.last, last.upperBound == start { result[result.count - 1] = last.lowerBound..<end } else { result.append(start..<end) }
+                test, min: hasBounds ? index.mins[page] : nil, max: hasBounds ? index.maxes[page] : nil, nullCount: nullCount,
+                rowCount: Int64(end - start))
+            {
+                if let last = result.last, last.upperBound == start {
+                    result[result.count - 1] = last.lowerBound..<end
+                } else {
+                    result.append(start..<end)
+                }
             }
         }
         return result
@@ -137,7 +145,8 @@ struct RowSelection {
         let converted = withUnsafePointer(to: &view) { view in
             do {
                 try test.meaning.conversion.convert(
-                    isBytes ? UnsafeRawPointer(view) : UnsafeRawPointer(memory.base), 1, into: column.data, stride: test.meaning.type.physical.stride,
+                    isBytes ? UnsafeRawPointer(view) : UnsafeRawPointer(memory.base), 1, into: column.data,
+                    stride: test.meaning.type.physical.stride,
                     column.ownHeap())
                 return true
             } catch { return false }
@@ -165,7 +174,9 @@ extension ParquetFile {
     }
 
     func indexBytes(_ range: FileRange, _ leaf: SchemaLeaf) throws(ParquetError) -> PageMemory {
-        guard range.offset >= 4, range.length > 0, range.offset <= Int64(footerStart - Int(range.length)) else { throw malformed(range, leaf, .badLength(Int(range.length))) }
+        guard range.offset >= 4, range.length > 0, range.offset <= Int64(footerStart - Int(range.length)) else {
+            throw malformed(range, leaf, .badLength(Int(range.length)))
+        }
         return try Self.read(file, at: Int(range.offset), Int(range.length))
     }
 

@@ -27,7 +27,9 @@ enum ValueConversion: Hashable {
     case interval
 
     /// Converts `count` values; new bytes go to `heap`.
-    func convert(_ source: UnsafeRawPointer, _ count: Int, into target: UnsafeMutableRawPointer, stride: Int, _ heap: StringHeap) throws(Malformed) {
+    func convert(_ source: UnsafeRawPointer, _ count: Int, into target: UnsafeMutableRawPointer, stride: Int, _ heap: StringHeap)
+        throws(Malformed)
+    {
         switch self {
         case .none: target.copyMemory(from: source, byteCount: count * stride)
         case .int32To16: try checked(source, count, target) { (value: Int32) in Int16(exactly: value) }

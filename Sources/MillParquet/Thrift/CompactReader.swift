@@ -100,7 +100,9 @@ struct CompactReader {
     mutating func booleans(_ field: Field) throws(Malformed) -> [Bool] {
         guard field.type == .list else { throw .badSchema("its metadata has another kind of value where a list belongs") }
         let (count, type) = try list()
-        guard type == .booleanTrue || type == .booleanFalse || count == 0 else { throw .badSchema("its metadata has a list of the wrong kind") }
+        guard type == .booleanTrue || type == .booleanFalse || count == 0 else {
+            throw .badSchema("its metadata has a list of the wrong kind")
+        }
         return try input.take(count).map { $0 == 1 }
     }
 

@@ -49,7 +49,9 @@ final class ColumnChunkWriter {
     }
 
     /// What pages without a dictionary are written as.
-    private static func encoding(_ column: ParquetColumn, _ storage: ColumnStorage, _ options: ParquetWriterOptions) throws(ParquetError) -> Encoding {
+    private static func encoding(_ column: ParquetColumn, _ storage: ColumnStorage, _ options: ParquetWriterOptions) throws(ParquetError)
+        -> Encoding
+    {
         let wanted: Encoding? =
             switch (column.encoding, storage.form) {
             case (.plain, _): .plain
@@ -61,7 +63,9 @@ final class ColumnChunkWriter {
             case (.deltaBytes, .fixed) where !storage.isInt96: .deltaByteArray
             case (.delta, _), (.deltaBytes, _): nil
             }
-        guard let wanted else { throw .badRequest("column \"\(column.name)\" of type \(column.type.name) cannot be written with the encoding asked for") }
+        guard let wanted else {
+            throw .badRequest("column \"\(column.name)\" of type \(column.type.name) cannot be written with the encoding asked for")
+        }
         return wanted
     }
 
@@ -134,7 +138,8 @@ final class ColumnChunkWriter {
 
     /// Values of a dictionary are compared once a page, however often they come.
     private func addBounds(_ dictionary: DictionaryBuilder) {
-        let count = dictionary.distinct(UnsafePointer(numbers.base.assumingMemoryBound(to: UInt32.self)), numbers.count / 4, into: compressed)
+        let count = dictionary.distinct(
+            UnsafePointer(numbers.base.assumingMemoryBound(to: UInt32.self)), numbers.count / 4, into: compressed)
         bounds.add(compressed.base, count)
     }
 
@@ -207,13 +212,15 @@ final class ColumnChunkWriter {
                 compressed.append(values)
             }
             page.levels = .init(
-                nullCount: nullCount, rowCount: rowCount, definitionByteCount: levelByteCount, repetitionByteCount: 0, isCompressed: isCompressed)
+                nullCount: nullCount, rowCount: rowCount, definitionByteCount: levelByteCount, repetitionByteCount: 0,
+                isCompressed: isCompressed)
         } else if compressor.codec != .none {
             compressor.compress(body.bytes, to: compressed)
         }
         let isAsItWas = compressor.codec == .none && !options.usesDataPagesV2
         let start = chunk.append(page: .data(page), body.count, isAsItWas ? body : compressed, checksum: options.writesChecksums)
-        chunk.locations.append(PageLocation(offset: Int64(start), byteCount: Int32(chunk.pages.count - start), firstRow: Int64(chunk.rowCount)))
+        chunk.locations.append(
+            PageLocation(offset: Int64(start), byteCount: Int32(chunk.pages.count - start), firstRow: Int64(chunk.rowCount)))
         chunk.add(rowCount: rowCount, nullCount: nullCount, bounds: bounds, encoding: name(encoding), options)
     }
 
@@ -240,6 +247,7 @@ final class ColumnChunkWriter {
         compressed.truncate(to: 0)
         compressor.compress(body.bytes, to: compressed)
         let encoding: Encoding = options.usesOldEncodingsOnly ? .plainDictionary : .plain
-        chunk.addDictionary(valueCount: dictionary.count, encoding: encoding.rawValue, body.count, compressed, checksum: options.writesChecksums)
+        chunk.addDictionary(
+            valueCount: dictionary.count, encoding: encoding.rawValue, body.count, compressed, checksum: options.writesChecksums)
     }
 }

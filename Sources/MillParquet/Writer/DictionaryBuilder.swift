@@ -94,7 +94,9 @@ final class DictionaryBuilder {
             var slot = Int(truncatingIfNeeded: hash) & mask
             while true {
                 let entry = slots[slot]
-                if (entry ^ hash) & Self.hashHalf == 0, entry != Self.emptySlot, known[Int(UInt32(truncatingIfNeeded: entry))].isSame(as: key) {
+                if (entry ^ hash) & Self.hashHalf == 0, entry != Self.emptySlot,
+                    known[Int(UInt32(truncatingIfNeeded: entry))].isSame(as: key)
+                {
                     numbers[index] = UInt32(truncatingIfNeeded: entry)
                     break
                 }

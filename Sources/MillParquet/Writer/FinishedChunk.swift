@@ -31,10 +31,13 @@ struct FinishedChunk {
     }
 
     /// Returns the bytes of the header and of the page before compression.
-    private static func append(_ kind: PageHeader.Kind, _ uncompressed: Int, _ bytes: OutputBytes, _ checksum: Bool, to out: OutputBytes) -> Int {
+    private static func append(_ kind: PageHeader.Kind, _ uncompressed: Int, _ bytes: OutputBytes, _ checksum: Bool, to out: OutputBytes)
+        -> Int
+    {
         let start = out.count
         let header = PageHeader(
-            kind: kind, uncompressedByteCount: uncompressed, byteCount: bytes.count, checksum: checksum ? PageCompressor.checksum(bytes.bytes) : nil)
+            kind: kind, uncompressedByteCount: uncompressed, byteCount: bytes.count,
+            checksum: checksum ? PageCompressor.checksum(bytes.bytes) : nil)
         header.write(to: out)
         let headerByteCount = out.count - start
         out.append(bytes.bytes)
@@ -53,7 +56,11 @@ struct FinishedChunk {
             pageCounts.append(PageEncodingCount(page: type, encoding: encoding, count: 1))
         }
         pageNulls.append((nullCount, nullCount == rowCount))
-        if nullCount < rowCount, bounds.written(bytesMax: options.boundBytesMax) == nil { pageBounds = nil } else { pageBounds?.append(bounds) }
+        if nullCount < rowCount, bounds.written(bytesMax: options.boundBytesMax) == nil {
+            pageBounds = nil
+        } else {
+            pageBounds?.append(bounds)
+        }
     }
 
     /// What the footer says, for a chunk that begins at `offset`.
@@ -66,9 +73,11 @@ struct FinishedChunk {
         var encodings = Set(pageCounts.map(\.encoding))
         if !column.column.isRequired { encodings.insert(Encoding.rle.rawValue) }
         return ColumnChunkMetadata(
-            type: column.storage.type, encodings: encodings.sorted(), path: [column.column.name], codec: codec.rawValue, valueCount: Int64(rowCount),
+            type: column.storage.type, encodings: encodings.sorted(), path: [column.column.name], codec: codec.rawValue,
+            valueCount: Int64(rowCount),
             uncompressedByteCount: Int64(uncompressedByteCount), compressedByteCount: Int64(dictionaryPage.count + pages.count),
-            dataPageOffset: offset + Int64(dictionaryPage.count), dictionaryPageOffset: dictionaryPage.count > 0 ? offset : nil, statistics: statistics,
+            dataPageOffset: offset + Int64(dictionaryPage.count), dictionaryPageOffset: dictionaryPage.count > 0 ? offset : nil,
+            statistics: statistics,
             pageCounts: pageCounts)
     }
 
@@ -82,7 +91,8 @@ struct FinishedChunk {
         let written = pageBounds.map { $0.written(bytesMax: boundBytesMax) }
         let ordered = pageBounds.filter { !$0.isEmpty }
         let pairs = zip(ordered, ordered.dropFirst())
-        let order: BoundaryOrder = pairs.allSatisfy { $0.isAtOrBelow($1) } ? .ascending : pairs.allSatisfy { $1.isAtOrBelow($0) } ? .descending : .unordered
+        let order: BoundaryOrder =
+            pairs.allSatisfy { $0.isAtOrBelow($1) } ? .ascending : pairs.allSatisfy { $1.isAtOrBelow($0) } ? .descending : .unordered
         return ColumnIndex(
             nullPages: pageNulls.map(\.isNull), mins: written.map { $0?.min ?? [] }, maxes: written.map { $0?.max ?? [] }, order: order,
             nullCounts: pageNulls.map { Int64($0.nullCount) })

@@ -32,7 +32,9 @@ package final class ParquetWriter {
 
     /// Begins an empty file.
     /// - Throws: `badRequest` for columns or options that make no sense, `io` when nothing can be written.
-    package init(_ file: any File, _ columns: [ParquetColumn], _ options: ParquetWriterOptions = ParquetWriterOptions()) throws(ParquetError) {
+    package init(_ file: any File, _ columns: [ParquetColumn], _ options: ParquetWriterOptions = ParquetWriterOptions())
+        throws(ParquetError)
+    {
         guard !columns.isEmpty else { throw .badRequest("a Parquet file needs a column") }
         guard Set(columns.map(\.name)).count == columns.count else { throw .badRequest("two columns of a Parquet file have the same name") }
         guard options.rowGroupRowsMax > 0, options.pageRowsMax > 0, options.pageBytesMax > 0, options.boundBytesMax > 3 else {
@@ -57,18 +59,23 @@ package final class ParquetWriter {
 
     /// Appends rows: a column of the batch for each of the file, of its type.
     package func append(_ batch: [Column], count: Int) throws(ParquetError) {
-        guard batch.count == columns.count else { throw .badRequest("a batch has \(batch.count) columns, the Parquet file has \(columns.count)") }
+        guard batch.count == columns.count else {
+            throw .badRequest("a batch has \(batch.count) columns, the Parquet file has \(columns.count)")
+        }
         guard count > 0 else { return }
         for (writer, source) in zip(columns, batch) {
             guard source.count >= count, source.type.physical == writer.column.type.physical else {
-                throw .badRequest("column \"\(writer.column.name)\" is \(writer.column.type.name) in the Parquet file and \(source.type.name) in a batch")
+                throw .badRequest(
+                    "column \"\(writer.column.name)\" is \(writer.column.type.name) in the Parquet file and \(source.type.name) in a batch")
             }
             try writer.prepare(source, count: count)
         }
         for (writer, source) in zip(columns, batch) { writer.append(source, count: count) }
         rowCount += Int64(count)
         groupRowCount += count
-        if groupRowCount >= options.rowGroupRowsMax || columns.reduce(0, { $0 + $1.byteCount }) >= options.rowGroupBytesMax { try endRowGroup() }
+        if groupRowCount >= options.rowGroupRowsMax || columns.reduce(0, { $0 + $1.byteCount }) >= options.rowGroupBytesMax {
+            try endRowGroup()
+        }
     }
 
     private func endRowGroup() throws(ParquetError) {
@@ -88,7 +95,8 @@ package final class ParquetWriter {
         }
         groups.append(
             RowGroupMetadata(
-                columns: chunks, byteCount: chunks.reduce(0) { $0 + $1.uncompressedByteCount }, rowCount: Int64(groupRowCount), fileOffset: Int64(start),
+                columns: chunks, byteCount: chunks.reduce(0) { $0 + $1.uncompressedByteCount }, rowCount: Int64(groupRowCount),
+                fileOffset: Int64(start),
                 compressedByteCount: Int64(fileByteCount - start), ordinal: Int16(exactly: groups.count)))
         self.columnIndexes.append(columnIndexes)
         self.offsetIndexes.append(offsetIndexes)
@@ -113,7 +121,8 @@ package final class ParquetWriter {
         var schema = [SchemaElement(name: "schema", childCount: columns.count)]
         schema += columns.map { $0.storage.element($0.column) }
         let footer = FileMetadata(
-            version: options.usesOldEncodingsOnly ? 1 : 2, schema: schema, rowCount: rowCount, rowGroups: groups, keyValues: options.keyValues,
+            version: options.usesOldEncodingsOnly ? 1 : 2, schema: schema, rowCount: rowCount, rowGroups: groups,
+            keyValues: options.keyValues,
             createdBy: options.createdBy, orders: columns.map { _ in true })
         let start = out.count
         footer.write(to: out)

@@ -10,7 +10,9 @@ package struct ParquetColumn: Hashable, Sendable {
     package var fieldID: Int32?
     package var encoding: ParquetColumnEncoding
 
-    package init(_ name: String, _ type: SQLType, isRequired: Bool = false, fieldID: Int32? = nil, encoding: ParquetColumnEncoding = .automatic) {
+    package init(
+        _ name: String, _ type: SQLType, isRequired: Bool = false, fieldID: Int32? = nil, encoding: ParquetColumnEncoding = .automatic
+    ) {
         self.name = name
         self.type = type
         self.isRequired = isRequired

@@ -100,7 +100,9 @@ struct ValueBounds {
     }
 
     private func isBelow(_ a: [UInt8], _ b: [UInt8]) -> Bool {
-        if case .decimalBytes = order, let first = a.first, let second = b.first, first != second { return Int8(bitPattern: first) < Int8(bitPattern: second) }
+        if case .decimalBytes = order, let first = a.first, let second = b.first, first != second {
+            return Int8(bitPattern: first) < Int8(bitPattern: second)
+        }
         return a.lexicographicallyPrecedes(b)
     }
 
