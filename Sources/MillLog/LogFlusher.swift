@@ -20,7 +20,8 @@ final class LogFlusher: @unchecked Sendable {
     let writer = BlockWriter()
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
     private let condition: UnsafeMutablePointer<pthread_cond_t>
-    private var queue: [any Flushable] = []
+    /// nil before `head`.
+    private var queue: [(any Flushable)?] = []
     private var head = 0
     private var queued: Set<ObjectIdentifier> = []
     private var busy: Set<ObjectIdentifier> = []
@@ -66,7 +67,7 @@ final class LogFlusher: @unchecked Sendable {
         if queued.insert(ObjectIdentifier(target)).inserted {
             queue.append(target)
             // The thread that is at it looks again when it is done.
-            if !busy.contains(ObjectIdentifier(target)) { pthread_cond_signal(condition) }
+            if !isBusy(target) { pthread_cond_signal(condition) }
         }
         return true
     }
@@ -88,15 +89,18 @@ final class LogFlusher: @unchecked Sendable {
     private func run() {
         pthread_mutex_lock(mutex)
         while true {
-            if let target = take() {
-                let id = ObjectIdentifier(target)
-                busy.insert(id)
+            if let next = take() {
+                var target: (any Flushable)? = consume next
+                let id = target.map { ObjectIdentifier($0) }
+                if let id { busy.insert(id) }
                 // One that came while it was busy, and that this thread has now passed over.
-                if queue[head...].contains(where: { !busy.contains(ObjectIdentifier($0)) }) { pthread_cond_signal(condition) }
+                if queue[head...].contains(where: { $0.map(isBusy) == false }) { pthread_cond_signal(condition) }
                 pthread_mutex_unlock(mutex)
-                target.flush()
+                target?.flush()
+                // Whoever lets go of it last may end this flusher, which takes the lock.
+                target = nil
                 pthread_mutex_lock(mutex)
-                busy.remove(id)
+                if let id { busy.remove(id) }
             } else if stopping, queue.count == head {
                 break
             } else {
@@ -107,11 +111,14 @@ final class LogFlusher: @unchecked Sendable {
         pthread_mutex_unlock(mutex)
     }
 
+    private func isBusy(_ target: any Flushable) -> Bool { busy.contains(ObjectIdentifier(target)) }
+
     /// The next in the queue that no thread is flushing.
     private func take() -> (any Flushable)? {
-        for index in head..<queue.count where !busy.contains(ObjectIdentifier(queue[index])) {
-            let target = queue[index]
-            queue.swapAt(index, head)
+        for index in head..<queue.count {
+            guard let target = queue[index], !isBusy(target) else { continue }
+            queue[index] = queue[head]
+            queue[head] = nil
             head += 1
             if head == queue.count || head > 1024 {
                 queue.removeFirst(head)

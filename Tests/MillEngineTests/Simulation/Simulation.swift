@@ -149,10 +149,15 @@ actor Simulation {
                 answer.withLock { $0 = .success(value) }
             } catch { answer.withLock { $0 = .failure(error) } }
         }
+        let begun = ContinuousClock.now
         while true {
             if let answer = answer.withLock({ $0 }) { return try answer.get() }
             if faults.isAtEnd { await stopLife() }
             await passTime()
+            // Virtual time ran for hours by then.
+            if ContinuousClock.now - begun > .seconds(60) {
+                fatalError("no answer; \(trace.suffix(12)); ended \(faults.isAtEnd), trouble \(life.keeper.trouble.map { "\($0)" } ?? "none"), \(life.world.engine.conductor.published)")
+            }
         }
     }
 
