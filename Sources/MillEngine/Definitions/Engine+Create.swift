@@ -76,6 +76,8 @@ extension Engine {
         ) { [weak self] in
             Task { await self?.splitsMayHaveChanged(source) }
         }
+        // What was replayed right before the end of an earlier process is in no epoch that it noted.
+        if replayLogs[object.id].map({ $0.count > 0 }) ?? false { _ = sources.add([ReplayingConnector.split], to: object.id) }
     }
 
     /// Under the lock of definitions.
