@@ -1,4 +1,5 @@
 import Logging
+import MillBase
 import MillEngine
 
 /// Says in the server's log when something stops getting on, why, and when it does again.
