@@ -1,4 +1,5 @@
 import MillBase
+import MillConnectorKit
 import MillStore
 
 /// Epochs that an earlier process published after its last checkpoint, run again one by one.
@@ -91,12 +92,23 @@ struct EpochRerun {
     /// Passes over epochs in which nothing happened to these jobs.
     private mutating func goOn() {
         while let next = epochs.first {
-            for (source, splits) in next.offsets { known[source, default: [:]].merge(splits) { $1 } }
-            let isRead = next.offsets.keys.contains(where: sources.contains) || readsTables && next.dmlPosition > position
+            let isRead = readFurther(next.offsets) || readsTables && next.dmlPosition > position
             if isRead || next.watermarks.keys.contains(where: keys.contains) { return }
             epochs.removeFirst()
         }
         end()
+    }
+
+    /// - Returns: whether these jobs had a record. A split that was only found has given none: to close in between would be one epoch too many.
+    private mutating func readFurther(_ offsets: SourceOffsets) -> Bool {
+        let sources = sources
+        var isRead = false
+        for (source, splits) in offsets {
+            let before = known[source] ?? [:]
+            if sources.contains(source), splits.contains(where: { $1 > before[$0] ?? SplitOffset(0) }) { isRead = true }
+            known[source] = before.merging(splits) { $1 }
+        }
+        return isRead
     }
 
     private mutating func end() {
