@@ -36,7 +36,8 @@ package final class EpochJournal: Sendable {
 
     private func path(_ checkpoint: UInt64) -> String { "\(directory)/journal-\(checkpoint)" }
 
-    /// Begins the journal of a checkpoint, with the last epoch that was noted. The ones before it go with their checkpoints.
+    /// Begins the journal of a checkpoint, with the last epoch that was noted. The one before stays: it has the epochs that were published
+    /// while the checkpoint was written. Those before that go.
     /// - Parameters:
     ///   - sources: those that the checkpoint knows; others are forgotten until an epoch reads them, because no job goes on from there.
     package func begin(checkpoint: UInt64, keeping sources: Set<ObjectID>? = nil) throws(IOFailure) {
@@ -66,7 +67,18 @@ package final class EpochJournal: Sendable {
         try file.write(bytes)
         fresh.size = bytes.count
         try files.rename(name + ".new", to: name)
+        removeFiles(before: state.checkpoint)
         state = fresh
+    }
+
+    /// Not with the checkpoints they are named after: when a journal cannot begin, an older one goes on and is the only one that knows.
+    private func removeFiles(before checkpoint: UInt64) {
+        // What cannot be removed now is removed when the next one begins.
+        for number in (try? numbers()) ?? [] where number < checkpoint { try? files.remove(path(number)) }
+    }
+
+    private func numbers() throws(IOFailure) -> [UInt64] {
+        try files.list(directory).compactMap { name in name.hasPrefix("journal-") ? UInt64(name.dropFirst(8)) : nil }.sorted()
     }
 
     /// Makes sure that the next entry has room. An epoch that could not be noted must not be seen, and by then the state is what it
@@ -132,8 +144,7 @@ package final class EpochJournal: Sendable {
     /// What each journal has, for people to look at.
     func inspect() throws(IOFailure) -> [StateInspection.Journal] {
         var found: [StateInspection.Journal] = []
-        for name in try files.list(directory) where name.hasPrefix("journal-") {
-            guard let number = UInt64(name.dropFirst(8)) else { continue }
+        for number in try numbers() {
             let bytes = try files.open(path(number), .read).readAll()
             guard bytes.starts(with: Self.header) else { continue }
             var journal = StateInspection.Journal(checkpoint: number, entries: 0, last: .start)
@@ -144,16 +155,15 @@ package final class EpochJournal: Sendable {
             }
             found.append(journal)
         }
-        return found.sorted { $0.checkpoint < $1.checkpoint }
+        return found
     }
 
     /// The epochs that were published from a checkpoint on, in order: first the checkpoint's own, then of each what it changed.
     package func epochs(since checkpoint: CheckpointRecord?) throws(IOFailure) -> [EpochPosition] {
         var found = [checkpoint?.position ?? .start]
         guard files.exists(directory) else { return found }
-        let numbers = try files.list(directory).compactMap { name in name.hasPrefix("journal-") ? UInt64(name.dropFirst(8)) : nil }
         // The journal before the checkpoint's own has the epochs that were published while it was written.
-        for number in numbers.sorted() {
+        for number in try numbers() {
             let bytes = try files.open(path(number), .read).readAll()
             guard bytes.starts(with: Self.header) else { continue }
             var reader = RecordReader(bytes[Self.header.count...])

@@ -225,12 +225,12 @@ package final class StateStore: Sendable {
         }
     }
 
-    /// Files that neither the last checkpoint nor the one before it need.
+    /// Files that neither the last checkpoint nor the one before it need; journals go when later ones begin.
     private func isObsolete(_ name: String, after record: CheckpointRecord, _ last: CheckpointRecord?) -> Bool {
         guard let (kind, number) = Self.parse(name) else { return name.hasSuffix(".new") }
         switch kind {
         case "pages": return ![record, last].contains { $0?.files.contains { $0.number == number } ?? false }
-        case "checkpoint", "journal": return number < last?.number ?? 0
+        case "checkpoint": return number < last?.number ?? 0
         default: return false
         }
     }

@@ -121,6 +121,24 @@ import Testing
         #expect(try journal.lastPublished(since: nil) == position(5, [first: 50]))
     }
 
+    /// Not with the checkpoints they are named after: when one after the other cannot begin, an old one has it all.
+    @Test func goesWhenTwoHaveBegunAfterIt() throws {
+        let journal = try journal()
+        try journal.begin(checkpoint: 0, with: [.start])
+        files.setFault { operation, path in operation == .rename && path.hasSuffix(".new") ? 5 : nil }
+        for number in 1...3 {
+            #expect(throws: IOFailure.self) { try journal.begin(checkpoint: UInt64(number)) }
+            try journal.append(position(UInt64(number), [first: Int64(number)]))
+        }
+        files.setFault(nil)
+        for number in 4...6 {
+            #expect(try journal.lastPublished(since: nil) == position(UInt64(number - 1), [first: Int64(number - 1)]))
+            try journal.begin(checkpoint: UInt64(number))
+            try journal.append(position(UInt64(number), [first: Int64(number)]))
+        }
+        #expect(try files.list("/state").filter { !$0.hasSuffix(".new") }.sorted() == ["journal-5", "journal-6"])
+    }
+
     @Test func doesNotGrowForEverWhenNoCheckpointComes() throws {
         let journal = try journal()
         try journal.begin(checkpoint: 0, with: [.start])
