@@ -13,6 +13,8 @@ final class NestedReader: RowReader {
 
     /// Of one row: a few bytes of levels can announce any number of elements.
     private static let textBytesMax = 1 << 28
+    /// Of the rows of one batch together.
+    private static let batchBytesMax = 1 << 30
 
     init(_ shape: NestedShape, _ leaves: [LeafCursor]) {
         (self.shape, self.leaves) = (shape, leaves)
@@ -21,6 +23,7 @@ final class NestedReader: RowReader {
     func read(_ count: Int) throws(ParquetError) -> Column {
         let column = Column(.jsonb, capacity: count)
         var canonical: [UInt8] = []
+        var byteCount = 0
         for _ in 0..<count {
             try checkStart()
             text.removeAll(keepingCapacity: true)
@@ -39,6 +42,10 @@ final class NestedReader: RowReader {
             }
             // What is put together here is JSON; that leaves one thing that jsonb refuses.
             guard isJSON else { throw leaves[0].unsupported("a text in it has a zero byte, which jsonb cannot hold") }
+            byteCount += canonical.count
+            guard byteCount <= Self.batchBytesMax else {
+                throw leaves[0].unsupported("\(count) rows of it take more than \(Self.batchBytesMax) bytes as JSON")
+            }
             canonical.withUnsafeBufferPointer { column.append(bytes: $0) }
         }
         return column
