@@ -125,5 +125,11 @@ import Testing
         #expect(throws: ParquetError.self) { try Self.rows(file) }
         let short = try Self.file(schema, path: ["r"], definitionMax: 1, repetitionMax: 1, [(0, 1), (1, 1)], values: [1, 2], rowCount: 2)
         #expect(throws: ParquetError.self) { try Self.rows(short) }
+        for repetition in [0, 1] as [UInt32] {
+            let long = try Self.file(
+                schema, path: ["r"], definitionMax: 1, repetitionMax: 1, [(0, 1), (0, 1), (repetition, 1)], values: [1, 2, 3],
+                rowCount: repetition == 0 ? 2 : 1)
+            #expect(throws: ParquetError.self) { try Self.rows(long) }
+        }
     }
 }

@@ -25,6 +25,8 @@ final class LeafCursor {
         definitions.deallocate()
     }
 
+    var isAtEnd: Bool { index == count && left == 0 }
+
     /// The repetition level of the entry at hand: 0 begins a row, and comes after the last entry as well.
     func repetition() throws(ParquetError) -> Int {
         if index == count {
