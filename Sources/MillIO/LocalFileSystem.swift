@@ -70,7 +70,7 @@ package struct LocalFileSystem: FileSystem {
         let descriptor = unsafeOpen(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
         guard descriptor >= 0 else { throw IOFailure("open", path: path, errorNumber: errno) }
         defer { close(descriptor) }
-        guard fsync(descriptor) == 0 else { throw IOFailure("sync", path: path, errorNumber: errno) }
+        guard retryingInterrupted({ fsync(descriptor) }) == 0 else { throw IOFailure("sync", path: path, errorNumber: errno) }
     }
 
     package func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
@@ -161,6 +161,6 @@ final class LocalFile: File {
     }
 
     func sync() throws(IOFailure) {
-        guard fdatasync(descriptor) == 0 else { throw IOFailure("sync", path: path, errorNumber: errno) }
+        guard retryingInterrupted({ fdatasync(descriptor) }) == 0 else { throw IOFailure("sync", path: path, errorNumber: errno) }
     }
 }

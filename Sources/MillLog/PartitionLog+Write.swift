@@ -122,6 +122,8 @@ extension PartitionLog {
         } catch {
             // A part of it may be there. A start would cut it; so do we, or stop if even that fails.
             let failure = LogError.storage(error)
+            // The cut gives back what was reserved, too.
+            appender.reserved = 0
             do throws(IOFailure) { try active.file.truncate(to: position) } catch {
                 writing.failure = .storage(error)
                 state.withLock { $0.failure = $0.failure ?? .storage(error) }

@@ -10,6 +10,8 @@ package enum ParquetError: Error, Hashable, Sendable {
     /// A value that the column's type in the file cannot hold; `row` counts from the first of the rows handed over, none of which
     /// was written.
     case valueDoesNotFit(column: String, row: Int, UnfitValue)
+    /// Rows that take more bytes together than a page may: handed over in parts, they fit. None was written.
+    case batchTooLarge(column: String, bytes: Int)
     /// The columns asked of a writer or a reader make no sense.
     case badRequest(String)
     case io(IOFailure)
@@ -27,6 +29,8 @@ package enum Malformed: Error, Hashable, Sendable {
     case missing(String)
     case badSchema(String)
     case badPage(String)
+    /// Nothing is wrong with it, but we do not read that.
+    case unreadable(String)
     case badChecksum
     case cannotDecompress(String)
     case invalidUTF8
@@ -50,7 +54,7 @@ extension Malformed: CustomStringConvertible {
         case .badLength(let length): "it announces a length of \(length)"
         case .nestedTooDeep: "it is nested too deeply"
         case .missing(let field): "\"\(field)\" is missing"
-        case .badSchema(let what), .badPage(let what): what
+        case .badSchema(let what), .badPage(let what), .unreadable(let what): what
         case .badChecksum: "the checksum of a page is wrong"
         case .cannotDecompress(let codec): "a page cannot be decompressed by \(codec)"
         case .invalidUTF8: "a text is not valid UTF-8"
@@ -88,6 +92,10 @@ extension ParquetError: SQLErrorConvertible {
                 SQLError(
                     .numericValueOutOfRange, "value does not fit column \"\(column)\" of a Parquet file", detail: "Row \(row): \(reason).")
             }
+        case .batchTooLarge(let column, let bytes):
+            SQLError(
+                .programLimitExceeded, "column \"\(column)\" has too many bytes for one page of a Parquet file",
+                detail: "A batch of it has \(bytes) bytes.")
         case .badRequest(let what): SQLError(.invalidParameterValue, what)
         case .io(let failure): failure.sqlError
         }

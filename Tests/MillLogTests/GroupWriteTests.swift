@@ -58,7 +58,11 @@ import Testing
         let log = try disk.open()
         let partition = try #require(log.createTopic(name: "t").partition(0))
         let fails = Mutex(true)
-        disk.files.setFault { operation, path in operation == .write && path.hasSuffix(".log") && fails.withLock { $0 } ? 28 : nil }
+        let reservations = Mutex(0)
+        disk.files.setFault { operation, path in
+            if operation == .reserve { reservations.withLock { $0 += 1 } }
+            return operation == .write && path.hasSuffix(".log") && fails.withLock { $0 } ? 28 : nil
+        }
         let told = Mutex<[Result<PartitionLog.Appended, LogError>]>([])
         let done = OneShot<Bool>()
         try partition.appender.withLock { _ in
@@ -75,6 +79,8 @@ import Testing
         fails.withLock { $0 = false }
         #expect(try partition.appendAndWait(batch(["y"], producer: (7, 0, 0))).baseOffset == 0)
         #expect(try readAll(partition) == ["y"])
+        // The room for it is found anew: cutting off what failed gave back what had been found before.
+        #expect(reservations.withLock { $0 } == 4)
     }
 
     /// A producer's batches in one group: the second is checked against the first, and a repeat is told the first one's offset.

@@ -111,11 +111,25 @@ import Testing
         }
     }
 
+    /// Two bits hold a three as well: an element that is there by its level, and has no value.
+    @Test func levelsBeyondTheColumnsAreAnError() throws {
+        let schema = [Self.list, SchemaElement(type: .int32, repetition: .repeated, name: "element")]
+        let file = try Self.file(
+            schema, path: ["l", "element"], definitionMax: 2, repetitionMax: 1, [(0, 2), (1, 3), (1, 3)], values: [1], rowCount: 1)
+        #expect(throws: ParquetError.self) { try Self.rows(file) }
+    }
+
     @Test func levelsThatBeginNoRowAreAnError() throws {
         let schema = [SchemaElement(type: .int32, repetition: .repeated, name: "r")]
         let file = try Self.file(schema, path: ["r"], definitionMax: 1, repetitionMax: 1, [(1, 1), (1, 1)], values: [1, 2], rowCount: 1)
         #expect(throws: ParquetError.self) { try Self.rows(file) }
         let short = try Self.file(schema, path: ["r"], definitionMax: 1, repetitionMax: 1, [(0, 1), (1, 1)], values: [1, 2], rowCount: 2)
         #expect(throws: ParquetError.self) { try Self.rows(short) }
+        for repetition in [0, 1] as [UInt32] {
+            let long = try Self.file(
+                schema, path: ["r"], definitionMax: 1, repetitionMax: 1, [(0, 1), (0, 1), (repetition, 1)], values: [1, 2, 3],
+                rowCount: repetition == 0 ? 2 : 1)
+            #expect(throws: ParquetError.self) { try Self.rows(long) }
+        }
     }
 }

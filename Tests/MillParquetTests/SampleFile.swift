@@ -95,7 +95,8 @@ struct SampleFile {
             guard isRandom else { return random.pick(values) }
             switch type {
             case .int32: return .int(Int64(Int32(truncatingIfNeeded: random.next())))
-            case .int64, .timestamp: return .int(Int64(truncatingIfNeeded: random.next()))
+            case .int64: return .int(Int64(truncatingIfNeeded: random.next()))
+            case .timestamp: return .int(Int64(random.number(Int(TimeUnits.timestampMin)...Int(TimeUnits.timestampEnd - 1))))
             case .float64: return .float(Double(bitPattern: random.next()))
             case .varchar:
                 return .string(

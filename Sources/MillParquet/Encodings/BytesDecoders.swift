@@ -49,6 +49,8 @@ final class DeltaBytesDecoder: ValueDecoder {
     private var prefixes: DeltaDecoder
     private let suffixes: DeltaLengthDecoder
     private let heap: StringHeap
+    /// That all values have to have; nil for any.
+    private let length: Int?
     /// The value before; long ones point into the heap, or the page.
     private var last = StringView.empty
     private var madeByteCount = 0
@@ -58,10 +60,10 @@ final class DeltaBytesDecoder: ValueDecoder {
     /// Of all values of a page together: a few bytes can announce any number of long values.
     private static let madeByteCountMax = 1 << 28
 
-    init(_ bytes: UnsafeRawBufferPointer, _ heap: StringHeap) throws(Malformed) {
+    init(_ bytes: UnsafeRawBufferPointer, _ heap: StringHeap, length: Int? = nil) throws(Malformed) {
         prefixes = try DeltaDecoder(bytes)
         suffixes = try DeltaLengthDecoder(try prefixes.rest())
-        self.heap = heap
+        (self.heap, self.length) = (heap, length)
     }
 
     deinit {
@@ -83,17 +85,18 @@ final class DeltaBytesDecoder: ValueDecoder {
         try suffixes.decode(1, into: suffix)
         let (shared, rest) = (Int(prefixLength.pointee), suffix.pointee)
         guard shared >= 0 && shared <= last.count else { throw .badPage("a value shares \(shared) bytes with one of \(last.count)") }
+        let count = shared + rest.count
+        if let length, count != length { throw .badPage("a value has \(count) bytes where all have \(length)") }
         guard shared > 0 else {
             last = rest
             return rest
         }
-        let length = shared + rest.count
-        madeByteCount += length
+        madeByteCount += count
         guard madeByteCount <= Self.madeByteCountMax else { throw .badPage("its values take more than \(Self.madeByteCountMax) bytes") }
-        let room = heap.allocate(length)
+        let room = heap.allocate(count)
         last.withBytes { room.copyMemory(from: $0.baseAddress.unsafelyUnwrapped, byteCount: shared) }
         rest.withBytes { (room + shared).copyMemory(from: $0.baseAddress.unsafelyUnwrapped, byteCount: rest.count) }
-        last = StringView(padded: room, count: length)
+        last = StringView(padded: room, count: count)
         return last
     }
 }

@@ -155,16 +155,16 @@ final class DeltaNumberDecoder: ValueDecoder {
 
 /// Values out of a dictionary by their numbers: a byte of width, then runs.
 final class DictionaryDecoder: ValueDecoder {
-    private let dictionary: PageDictionary
+    /// Nil in a chunk without one, whose pages may hold NULLs all the same.
+    private let dictionary: PageDictionary?
     private var runs: HybridDecoder
     private let numbers: UnsafeMutablePointer<UInt32>
 
     private static let atOnce = 1024
 
-    init(_ bytes: UnsafeRawBufferPointer, _ dictionary: PageDictionary) throws(Malformed) {
+    init(_ bytes: UnsafeRawBufferPointer, _ dictionary: PageDictionary?) throws(Malformed) {
         var input = InputBytes(bytes)
-        // A page of nothing but NULL may have no bytes at all.
-        let width = input.count == 0 ? 0 : Int(try input.byte())
+        let width = Int(try input.byte())
         runs = try HybridDecoder(input.rest, width: width)
         self.dictionary = dictionary
         numbers = .allocate(capacity: Self.atOnce)
@@ -173,6 +173,7 @@ final class DictionaryDecoder: ValueDecoder {
     deinit { numbers.deallocate() }
 
     func decode(_ count: Int, into target: UnsafeMutableRawPointer) throws(Malformed) {
+        guard let dictionary else { throw .badPage("its values are numbers of a dictionary that is not there") }
         var done = 0
         while done < count {
             let part = min(Self.atOnce, count - done)
@@ -181,18 +182,19 @@ final class DictionaryDecoder: ValueDecoder {
             for index in 0..<part { largest = max(largest, numbers[index]) }
             guard largest < dictionary.count else { throw .badPage("a value has a number that the dictionary does not have") }
             switch dictionary.stride {
-            case 1: gather(UInt8.self, part, target + done)
-            case 2: gather(UInt16.self, part, target + done * 2)
-            case 4: gather(UInt32.self, part, target + done * 4)
-            case 8: gather(UInt64.self, part, target + done * 8)
-            case 16: gather(StringView.self, part, target + done * 16)
-            default: gather(Decimal.self, part, target + done * MemoryLayout<Decimal>.stride)
+            case 1: gather(UInt8.self, dictionary, part, target + done)
+            case 2: gather(UInt16.self, dictionary, part, target + done * 2)
+            case 4: gather(UInt32.self, dictionary, part, target + done * 4)
+            case 8: gather(UInt64.self, dictionary, part, target + done * 8)
+            case 16: gather(StringView.self, dictionary, part, target + done * 16)
+            default: gather(Decimal.self, dictionary, part, target + done * MemoryLayout<Decimal>.stride)
             }
             done += part
         }
     }
 
-    @inline(__always) private func gather<T: BitwiseCopyable>(_: T.Type, _ count: Int, _ target: UnsafeMutableRawPointer) {
+    @inline(__always)
+    private func gather<T: BitwiseCopyable>(_: T.Type, _ dictionary: PageDictionary, _ count: Int, _ target: UnsafeMutableRawPointer) {
         let (source, numbers) = (dictionary.values.assumingMemoryBound(to: T.self), numbers)
         let target = target.assumingMemoryBound(to: T.self)
         for index in 0..<count { target[index] = source[Int(numbers[index])] }

@@ -52,7 +52,7 @@ extension ColumnIndex {
 }
 
 extension OffsetIndex {
-    /// - Throws: when pages do not follow each other in the file and in the rows.
+    /// - Throws: when there are no pages, or they do not follow each other in the file and in the rows.
     init(_ bytes: UnsafeRawBufferPointer) throws(Malformed) {
         var reader = CompactReader(bytes)
         self.init(pages: [])
@@ -63,6 +63,7 @@ extension OffsetIndex {
             default: try reader.skip(field)
             }
         }
+        guard !pages.isEmpty else { throw .badSchema("an offset index has no pages") }
         for (index, page) in pages.enumerated() {
             let before = index == 0 ? nil : pages[index - 1]
             guard page.byteCount > 0, page.offset >= (before.map { $0.offset &+ Int64($0.byteCount) } ?? 4),

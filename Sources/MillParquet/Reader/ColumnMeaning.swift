@@ -11,15 +11,16 @@ struct ColumnMeaning: Hashable {
     init(_ leaf: SchemaLeaf) throws(UnreadableType) {
         switch (leaf.type, leaf.logical) {
         case (.boolean, nil): self.init(.boolean, .none)
-        case (_, .unknown): self.init(.varchar, .text)
+        case (_, .unknown): self.init(.varchar, .onlyNull, ordered: false)
         case (.int32, nil), (.int32, .integer(32, true)): self.init(.int32, .none)
-        case (.int32, .integer(let bits, let signed)): self.init(integer: bits, signed)
-        case (.int32, .date): self.init(.date, .none)
-        case (.int32, .time(.millis, _)): self.init(.time, .int32Scaled(1000))
+        case (.int32, .integer(let bits, let signed)): try self.init(integer: bits, signed)
+        case (.int32, .date): self.init(.date, .date)
+        case (.int32, .time(.millis, _)): self.init(.time, .timeMillis)
         case (.int64, nil), (.int64, .integer(_, true)): self.init(.int64, .none)
         case (.int64, .integer(_, false)): self.init(.numeric(precision: 20, scale: 0), .unsigned64, ordered: false)
-        case (.int64, .time(let unit, _)): self.init(.time, Self.micros(unit))
-        case (.int64, .timestamp(let unit, let utc)): self.init(utc ? .timestamptz : .timestamp, Self.micros(unit))
+        case (.int64, .time(.micros, _)): self.init(.time, .timeMicros)
+        case (.int64, .time(.nanos, _)): self.init(.time, .timeNanos)
+        case (.int64, .timestamp(let unit, let utc)): self.init(utc ? .timestamptz : .timestamp, Self.timestamp(unit))
         case (.int96, _): self.init(.timestamp, .int96, ordered: false)
         case (.float, nil): self.init(.float32, .none)
         case (.double, nil): self.init(.float64, .none)
@@ -38,11 +39,12 @@ struct ColumnMeaning: Hashable {
         (self.type, self.conversion, hasOrderedBounds) = (type, conversion, ordered)
     }
 
-    private init(integer bits: Int, _ signed: Bool) {
+    private init(integer bits: Int, _ signed: Bool) throws(UnreadableType) {
         switch (bits, signed) {
         case (8, _), (16, true): self.init(.int16, .int32To16)
         case (16, false): self.init(.int32, .none)
-        default: self.init(.int64, .unsigned32, ordered: false)
+        case (32, false): self.init(.int64, .unsigned32, ordered: false)
+        default: throw UnreadableType("it has integers of \(bits) bits in 32")
         }
     }
 
@@ -60,11 +62,11 @@ struct ColumnMeaning: Hashable {
         }
     }
 
-    private static func micros(_ unit: LogicalType.TimeUnit) -> ValueConversion {
+    private static func timestamp(_ unit: LogicalType.TimeUnit) -> ValueConversion {
         switch unit {
-        case .millis: .int64Scaled(1000)
-        case .micros: .none
-        case .nanos: .int64Divided(1000)
+        case .millis: .timestampMillis
+        case .micros: .timestampMicros
+        case .nanos: .timestampNanos
         }
     }
 

@@ -27,6 +27,8 @@ final class ColumnReader: RowReader {
 
     /// Where the next page's header lies.
     private var position: Int
+    /// Where the header of the page at hand lies: what goes wrong is said to be there.
+    private var pageStart: Int
     /// The row after the last one of the page at hand.
     var pageEnd = 0
     /// The next row to be read.
@@ -52,7 +54,7 @@ final class ColumnReader: RowReader {
         (self.file, self.leaf, self.meaning, self.chunk, self.offsets, self.rowCount) = (file, leaf, meaning, chunk, offsets, rowCount)
         stored = .allocate(byteCount: Self.partRows * leaf.type.stride, alignment: 16)
         let first = chunk.dictionaryPageOffset.map { $0 > 0 ? min($0, chunk.dataPageOffset) : chunk.dataPageOffset } ?? chunk.dataPageOffset
-        position = Int(first)
+        (position, pageStart) = (Int(first), Int(first))
         bytes = ChunkBytes(file, end: 0)
         pages = PageReader(leaf, CompressionCodec(rawValue: chunk.codec) ?? .none)
         let (chunkEnd, overflow) = Int(first).addingReportingOverflow(Int(chunk.compressedByteCount))
@@ -72,7 +74,10 @@ final class ColumnReader: RowReader {
         stored.deallocate()
     }
 
-    func located(_ reason: Malformed) -> ParquetError { .malformed(file: file.path, offset: position, column: leaf.name, reason) }
+    func located(_ reason: Malformed) -> ParquetError {
+        if case .unreadable(let feature) = reason { return unsupported(feature) }
+        return .malformed(file: file.path, offset: pageStart, column: leaf.name, reason)
+    }
 
     func unsupported(_ feature: String) -> ParquetError { .unsupported(file: file.path, column: leaf.name, feature: feature) }
 
@@ -139,6 +144,7 @@ final class ColumnReader: RowReader {
                 pageEnd = row
             }
         }
+        pageStart = position
         guard position < bytes.end else { throw .malformed(.cutShort) }
         let (header, headerByteCount) = try bytes.header(at: position)
         let start = position + headerByteCount

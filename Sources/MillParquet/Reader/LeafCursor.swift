@@ -25,6 +25,8 @@ final class LeafCursor {
         definitions.deallocate()
     }
 
+    var isAtEnd: Bool { index == count && left == 0 }
+
     /// The repetition level of the entry at hand: 0 begins a row, and comes after the last entry as well.
     func repetition() throws(ParquetError) -> Int {
         if index == count {
@@ -72,9 +74,14 @@ extension ColumnReader {
                 definitions.update(repeating: 0, count: count)
                 try page?.repetitions?.decode(count, into: repetitions)
                 try page?.definitions?.decode(count, into: definitions)
-                let wanted = UInt32(leaf.definitionMax)
-                var present = 0
-                for index in 0..<count { present &+= definitions[index] == wanted ? 1 : 0 }
+                // Levels have the bits that the largest needs, and there may be room in these for larger ones.
+                let (wanted, repeated) = (UInt32(leaf.definitionMax), UInt32(leaf.repetitionMax))
+                var (present, isBeyond) = (0, false)
+                for index in 0..<count {
+                    present &+= definitions[index] == wanted ? 1 : 0
+                    isBeyond = isBeyond || definitions[index] > wanted || repetitions[index] > repeated
+                }
+                guard !isBeyond else { throw .badPage("a level of it is larger than its column has") }
                 let values = Column(meaning.type, uninitialized: present)
                 if present > 0 { try decode(opened, present, into: values.data) }
                 if meaning.type.physical == .string { values.keep(opened.isConverted ? dictionary?.heaps ?? [] : opened.heaps) }

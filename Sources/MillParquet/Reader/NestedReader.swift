@@ -10,17 +10,22 @@ final class NestedReader: RowReader {
     private let shape: NestedShape
     private let leaves: [LeafCursor]
     private var text: [UInt8] = []
+    /// Rows of the row group not yet read.
+    private var left: Int
 
     /// Of one row: a few bytes of levels can announce any number of elements.
     private static let textBytesMax = 1 << 28
+    /// Of the rows of one batch together.
+    private static let batchBytesMax = 1 << 30
 
-    init(_ shape: NestedShape, _ leaves: [LeafCursor]) {
-        (self.shape, self.leaves) = (shape, leaves)
+    init(_ shape: NestedShape, _ leaves: [LeafCursor], rowCount: Int) {
+        (self.shape, self.leaves, left) = (shape, leaves, rowCount)
     }
 
     func read(_ count: Int) throws(ParquetError) -> Column {
         let column = Column(.jsonb, capacity: count)
         var canonical: [UInt8] = []
+        var byteCount = 0
         for _ in 0..<count {
             try checkStart()
             text.removeAll(keepingCapacity: true)
@@ -39,8 +44,13 @@ final class NestedReader: RowReader {
             }
             // What is put together here is JSON; that leaves one thing that jsonb refuses.
             guard isJSON else { throw leaves[0].unsupported("a text in it has a zero byte, which jsonb cannot hold") }
+            byteCount += canonical.count
+            guard byteCount <= Self.batchBytesMax else {
+                throw leaves[0].unsupported("\(count) rows of it take more than \(Self.batchBytesMax) bytes as JSON")
+            }
             canonical.withUnsafeBufferPointer { column.append(bytes: $0) }
         }
+        try pass(rows: count)
         return column
     }
 
@@ -51,6 +61,14 @@ final class NestedReader: RowReader {
                 while try leaf.repetition() > 0 { try leaf.advance() }
             }
         }
+        try pass(rows: count)
+    }
+
+    /// Counts rows as read. Values behind the last row would be lost without a word.
+    private func pass(rows count: Int) throws(ParquetError) {
+        left -= count
+        guard left == 0 else { return }
+        for leaf in leaves where !leaf.isAtEnd { throw leaf.malformed(.badPage("it has values of more rows than there are")) }
     }
 
     /// Leaves that disagree about where rows begin would give rows that never were.

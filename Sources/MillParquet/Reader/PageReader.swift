@@ -40,7 +40,7 @@ struct PageReader {
         _ header: PageHeader, _ valueCount: Int, _ encoding: Int32, _ body: UnsafeRawBufferPointer, _ meaning: ColumnMeaning
     ) throws(Malformed) -> (PageDictionary, [StringHeap]) {
         guard encoding == Encoding.plain.rawValue || encoding == Encoding.plainDictionary.rawValue else {
-            throw .badPage("a dictionary of encoding \(encoding)")
+            throw .unreadable("it has a dictionary of encoding \(encoding)")
         }
         let memory = try expand(header, body, plainByteCount: 0, isCompressed: true)
         // Before there is memory for them: each value takes some bytes.
@@ -85,7 +85,7 @@ struct PageReader {
 
     private static func levels(_ input: inout InputBytes, _ largest: Int, _ encoding: Int32) throws(Malformed) -> HybridDecoder? {
         guard largest > 0 else { return nil }
-        guard encoding == Encoding.rle.rawValue else { throw .badPage("levels of encoding \(encoding)") }
+        guard encoding == Encoding.rle.rawValue else { throw .unreadable("it has levels of encoding \(encoding)") }
         let length = Int(try input.littleEndian(UInt32.self))
         return try HybridDecoder(try input.take(length), width: BitPacking.width(UInt64(largest)))
     }
@@ -102,20 +102,21 @@ struct PageReader {
     private func values(_ bytes: UnsafeRawBufferPointer, _ raw: Int32, _ dictionary: PageDictionary?, _ heap: StringHeap) throws(Malformed)
         -> any ValueDecoder
     {
+        // A page of nothing but NULL may have no bytes at all: there is nothing to take from it.
+        if bytes.isEmpty { return PlainNumberDecoder(bytes, stride: 1) }
         switch (Encoding(rawValue: raw), leaf.type) {
         case (.plain, _): return plain(bytes)
-        case (.plainDictionary, _), (.rleDictionary, _):
-            guard let dictionary else { throw .badPage("its values are numbers of a dictionary that is not there") }
-            return try DictionaryDecoder(bytes, dictionary)
+        case (.plainDictionary, _), (.rleDictionary, _): return try DictionaryDecoder(bytes, dictionary)
         case (.rle, .boolean): return try RunBooleanDecoder(bytes)
         case (.deltaBinaryPacked, .int32): return try DeltaNumberDecoder(bytes, isNarrow: true)
         case (.deltaBinaryPacked, .int64): return try DeltaNumberDecoder(bytes, isNarrow: false)
         case (.deltaLengthByteArray, .byteArray): return try DeltaLengthDecoder(bytes)
-        case (.deltaByteArray, .byteArray), (.deltaByteArray, .fixedBytes): return try DeltaBytesDecoder(bytes, heap)
+        case (.deltaByteArray, .byteArray): return try DeltaBytesDecoder(bytes, heap)
+        case (.deltaByteArray, .fixedBytes): return try DeltaBytesDecoder(bytes, heap, length: leaf.length)
         case (.byteStreamSplit, .fixedBytes): return try SplitStreamDecoder(bytes, stride: leaf.length, heap: heap)
         case (.byteStreamSplit, .int32), (.byteStreamSplit, .int64), (.byteStreamSplit, .float), (.byteStreamSplit, .double):
             return try SplitStreamDecoder(bytes, stride: leaf.type.stride, heap: nil)
-        default: throw .badPage("values of type \(leaf.type.rawValue) in encoding \(raw)")
+        default: throw .unreadable("it has values of stored type \(leaf.type.rawValue) in encoding \(raw)")
         }
     }
 }

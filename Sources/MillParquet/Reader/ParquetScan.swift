@@ -99,7 +99,7 @@ package final class ParquetScan {
                 case .nested(let shape, let leaves):
                     var cursors: [LeafCursor] = []
                     for (leaf, meaning) in leaves { cursors.append(try cursor(leaf, meaning, metadata)) }
-                    readers.append(NestedReader(shape, cursors))
+                    readers.append(NestedReader(shape, cursors, rowCount: Int(metadata.rowCount)))
                 }
             }
             isInGroup = true

@@ -20,7 +20,8 @@ package struct ParquetCondition: Sendable {
 /// Says by the bounds in a file which rows cannot match.
 ///
 /// Bounds of floats leave out NaN, which SQL places above every number: rows are never passed over for being too small. Bounds whose order
-/// is not that of the SQL type, and those that older files keep by signed comparison for texts, are not used.
+/// is not that of the SQL type, those that older files keep by signed comparison for texts, and those of bytes in files that do not say by
+/// which order, are not used.
 struct RowSelection {
     private let file: ParquetFile
     private let tests: [Test]
@@ -99,15 +100,21 @@ struct RowSelection {
     }
 
     private func isOrdered(_ leaf: SchemaLeaf) -> Bool {
-        file.metadata.orders.indices.contains(leaf.index) ? file.metadata.orders[leaf.index] : file.metadata.orders.isEmpty
+        let orders = file.metadata.orders
+        return orders.indices.contains(leaf.index) ? orders[leaf.index] : orders.isEmpty && Self.hasOneOrder(leaf)
+    }
+
+    /// Whether writers of all times compared the values alike.
+    private static func hasOneOrder(_ leaf: SchemaLeaf) -> Bool {
+        switch leaf.type {
+        case .int32, .int64, .float, .double, .boolean: true
+        case .int96, .byteArray, .fixedBytes: false
+        }
     }
 
     private func bounds(of statistics: ColumnStatistics, _ leaf: SchemaLeaf) -> (min: [UInt8]?, max: [UInt8]?) {
         if statistics.min != nil || statistics.max != nil { return isOrdered(leaf) ? (statistics.min, statistics.max) : (nil, nil) }
-        switch leaf.type {
-        case .int32, .int64, .float, .double, .boolean: return (statistics.signedMin, statistics.signedMax)
-        case .int96, .byteArray, .fixedBytes: return (nil, nil)
-        }
+        return Self.hasOneOrder(leaf) ? (statistics.signedMin, statistics.signedMax) : (nil, nil)
     }
 
     private func mayMatch(_ test: Test, min: [UInt8]?, max: [UInt8]?, nullCount: Int64?, rowCount: Int64) -> Bool {

@@ -1,9 +1,13 @@
 import MillColumnar
 
 /// From values as a file stores them to values as columns have them: a loop over a part of a page.
+///
+/// Dates and times that SQL does not have are refused here: what computes with them and prints them relies on their range.
 enum ValueConversion: Hashable {
     /// They are the same.
     case none
+    /// There are none.
+    case onlyNull
     case int32To16
     case int32To64
     case unsigned32
@@ -14,11 +18,15 @@ enum ValueConversion: Hashable {
     case decimal64(scale: Int32)
     /// Two's complement, highest byte first.
     case decimalBytes(scale: Int32)
-    /// 32 bits times a number.
-    case int32Scaled(Int64)
-    case int64Scaled(Int64)
+    case date
+    /// In 32 bits; the others have 64.
+    case timeMillis
+    case timeMicros
     /// Rounded down: our times have no nanoseconds.
-    case int64Divided(Int64)
+    case timeNanos
+    case timestampMillis
+    case timestampMicros
+    case timestampNanos
     case int96
     /// The same bytes, which have to be UTF-8.
     case text
@@ -32,6 +40,7 @@ enum ValueConversion: Hashable {
     {
         switch self {
         case .none: target.copyMemory(from: source, byteCount: count * stride)
+        case .onlyNull: guard count == 0 else { throw .badPage("a column that is always NULL has a value") }
         case .int32To16: try checked(source, count, target) { (value: Int32) in Int16(exactly: value) }
         case .int32To64: each(source, count, target) { (value: Int32) in Int64(value) }
         case .unsigned32: each(source, count, target) { (value: UInt32) in Int64(value) }
@@ -41,14 +50,18 @@ enum ValueConversion: Hashable {
         case .decimal32(let scale): each(source, count, target) { (value: Int32) in Decimal(unscaled: Int128(value), scale: scale) }
         case .decimal64(let scale): each(source, count, target) { (value: Int64) in Decimal(unscaled: Int128(value), scale: scale) }
         case .decimalBytes(let scale): try checked(source, count, target) { (value: StringView) in Self.decimal(value, scale) }
-        case .int32Scaled(let factor): each(source, count, target) { (value: Int32) in Int64(value) &* factor }
-        case .int64Scaled(let factor):
+        case .date: try checked(source, count, target) { (value: Int32) in Self.isDate(value) ? value : nil }
+        case .timeMillis: try checked(source, count, target) { (value: Int32) in Self.time(Int64(value) &* 1000) }
+        case .timeMicros: try checked(source, count, target) { (value: Int64) in Self.time(value) }
+        case .timeNanos: try checked(source, count, target) { (value: Int64) in Self.time(value.flooredQuotient(1000)) }
+        case .timestampMillis:
             try checked(source, count, target) { (value: Int64) -> Int64? in
-                let (product, overflow) = value.multipliedReportingOverflow(by: factor)
-                return overflow ? nil : product
+                let (product, overflow) = value.multipliedReportingOverflow(by: 1000)
+                return overflow ? nil : Self.timestamp(product)
             }
-        case .int64Divided(let divisor): each(source, count, target) { (value: Int64) in value.flooredQuotient(divisor) }
-        case .int96: try checked(source, count, target) { (value: StringView) in Int96.micros(value) }
+        case .timestampMicros: try checked(source, count, target) { (value: Int64) in Self.timestamp(value) }
+        case .timestampNanos: try checked(source, count, target) { (value: Int64) in Self.timestamp(value.flooredQuotient(1000)) }
+        case .int96: try checked(source, count, target) { (value: StringView) in Int96.micros(value).flatMap { Self.timestamp($0) } }
         case .text:
             let views = source.assumingMemoryBound(to: StringView.self)
             for index in 0..<count { guard UTF8Check.isValid(views[index]) else { throw .invalidUTF8 } }
@@ -82,6 +95,20 @@ enum ValueConversion: Hashable {
             guard let value = one(from[index]) else { throw .valueOutOfRange }
             to[index] = value
         }
+    }
+
+    /// The extreme numbers are the infinite dates, and timestamps.
+    @inline(__always) private static func isDate(_ days: Int32) -> Bool {
+        Int(days) >= TimeUnits.dayMin && Int(days) <= TimeUnits.dayMax || days == .max || days == .min
+    }
+
+    @inline(__always) private static func timestamp(_ micros: Int64) -> Int64? {
+        TimeUnits.isTimestamp(micros) || micros == .max || micros == .min ? micros : nil
+    }
+
+    /// 24:00:00 is one.
+    @inline(__always) private static func time(_ micros: Int64) -> Int64? {
+        micros >= 0 && micros <= TimeUnits.microsPerDay ? micros : nil
     }
 
     private func json(_ source: UnsafeRawPointer, _ count: Int, _ target: UnsafeMutableRawPointer, _ heap: StringHeap) throws(Malformed) {

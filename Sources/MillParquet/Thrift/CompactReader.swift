@@ -12,6 +12,9 @@ struct CompactReader {
 
     /// Nesting of what is skipped.
     private static let depthMax = 32
+    /// What the protocol's lengths may be. More than there is of bytes means that these are cut short: of a page's header, whose length
+    /// nobody says, there may be more in the file.
+    private static let lengthMax = Int(Int32.max)
 
     init(_ bytes: UnsafeRawBufferPointer) { input = InputBytes(bytes) }
 
@@ -68,7 +71,7 @@ struct CompactReader {
     mutating func binary() throws(Malformed) -> [UInt8] { Array(try bytes()) }
 
     private mutating func bytes() throws(Malformed) -> UnsafeRawBufferPointer {
-        let length = try input.length(atMost: input.remaining)
+        let length = try input.length(atMost: Self.lengthMax)
         return try input.take(length)
     }
 
@@ -79,7 +82,7 @@ struct CompactReader {
         let byte = try input.byte()
         if byte >> 4 == 0 { return (0, .structure) }
         let type = try type(byte & 0x0F)
-        let count = byte >> 4 < 15 ? Int(byte >> 4) : try input.length(atMost: input.remaining)
+        let count = byte >> 4 < 15 ? Int(byte >> 4) : try input.length(atMost: Self.lengthMax)
         guard count <= input.remaining else { throw .cutShort }
         return (count, type)
     }
@@ -121,7 +124,7 @@ struct CompactReader {
             let (count, type) = try list()
             for _ in 0..<count { try skip(type, depth: depth + 1, inContainer: true) }
         case .map:
-            let count = try input.length(atMost: input.remaining)
+            let count = try input.length(atMost: Self.lengthMax)
             guard count > 0 else { return }
             let types = try input.byte()
             let (key, value) = (try self.type(types >> 4), try self.type(types & 0x0F))

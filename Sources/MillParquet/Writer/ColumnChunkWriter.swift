@@ -3,8 +3,8 @@ import MillColumnar
 /// One column of the row group that is being written: fills pages, keeps them compressed until the group ends.
 ///
 /// A column begins with a dictionary, unless told otherwise. At the end of the first page, the page is written with the dictionary or
-/// without it, whichever is smaller; a dictionary that outgrows its bound is given up for the pages that follow. A column whose first
-/// page went better without begins without in the file's other row groups.
+/// without it, whichever is smaller; a dictionary that outgrows its bound ends the page and is given up for those that follow. A column
+/// whose first page went better without begins without in the file's other row groups.
 final class ColumnChunkWriter {
     let column: ParquetColumn
     let storage: ColumnStorage
@@ -16,6 +16,8 @@ final class ColumnChunkWriter {
     /// The page that is being filled.
     private let values: PageValues
     private let numbers = OutputBytes()
+    /// What their values take without the dictionary: a few long ones may stand for any number of bytes.
+    private var numberedByteCount = 0
     private let validity = OutputBytes()
     private var rowCount = 0
     private var nullCount = 0
@@ -84,6 +86,7 @@ final class ColumnChunkWriter {
 
     /// Writes the values that were prepared, and ends the page when it is full.
     func append(_ source: Column, count: Int) {
+        if values.byteCount + numberedByteCount + dense.pageByteCount > PageValues.byteCountMax { endPage() }
         if !column.isRequired { appendValidity(source, count) }
         rowCount += count
         nullCount += count - dense.count
@@ -93,7 +96,9 @@ final class ColumnChunkWriter {
             bounds.add(dense.values, dense.count)
             values.append(dense.values, dense.count, byteCount: dense.byteCount)
         }
-        if rowCount >= options.pageRowsMax || values.byteCount >= options.pageBytesMax { endPage() }
+        // The first page is made without the dictionary, too.
+        let byteCount = values.byteCount + (dictionaryIsProven ? 0 : numberedByteCount)
+        if rowCount >= options.pageRowsMax || byteCount >= options.pageBytesMax { endPage() }
     }
 
     private func appendValidity(_ source: Column, _ count: Int) {
@@ -122,18 +127,29 @@ final class ColumnChunkWriter {
         let target = numbers.room(dense.count * 4).assumingMemoryBound(to: UInt32.self)
         dictionary.number(dense.values, dense.count, into: target)
         numbers.advance(dense.count * 4)
+        numberedByteCount += dense.pageByteCount
         let numbered = numbers.count / 4
         let isHopeless = !dictionaryIsProven && numbered >= Self.judgedEarly && dictionary.count * 4 > numbered * 3
         if isHopeless || dictionary.byteCount > options.dictionaryBytesMax { giveUp(dictionary) }
     }
 
-    /// The page at hand goes on without a dictionary; pages that have used it keep it.
+    /// Pages that have used the dictionary keep it, and the page at hand is the last one of them; before there are any, it goes on without.
     private func giveUp(_ dictionary: DictionaryBuilder) {
-        addBounds(dictionary)
-        values.append(UnsafePointer(numbers.base.assumingMemoryBound(to: UInt32.self)), numbers.count / 4, of: dictionary)
-        numbers.truncate(to: 0)
-        if dictionaryIsProven { chunk.dictionary = dictionary } else { startsWithDictionary = false }
+        if dictionaryIsProven {
+            endPage()
+            chunk.dictionary = dictionary
+        } else {
+            addBounds(dictionary)
+            values.append(UnsafePointer(numbers.base.assumingMemoryBound(to: UInt32.self)), numbers.count / 4, of: dictionary)
+            removeNumbers()
+            startsWithDictionary = false
+        }
         self.dictionary = nil
+    }
+
+    private func removeNumbers() {
+        numbers.truncate(to: 0)
+        numberedByteCount = 0
     }
 
     /// Values of a dictionary are compared once a page, however often they come.
@@ -149,7 +165,7 @@ final class ColumnChunkWriter {
         let levelByteCount = appendLevels()
         appendPage(encodeValues(), levelByteCount)
         values.removeAll()
-        numbers.truncate(to: 0)
+        removeNumbers()
         validity.truncate(to: 0)
         (rowCount, nullCount) = (0, 0)
         bounds = ValueBounds(storage)

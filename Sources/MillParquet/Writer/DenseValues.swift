@@ -15,6 +15,8 @@ final class DenseValues {
     private(set) var count = 0
     /// Of all values together, when they are bytes.
     private(set) var byteCount = 0
+    /// What the values take in a page, written plainly.
+    var pageByteCount: Int { storage.isBytes ? byteCount + 4 * count : count * storage.stride }
 
     init(_ column: ParquetColumn, _ storage: ColumnStorage) {
         self.column = column
@@ -41,7 +43,7 @@ final class DenseValues {
         case (_, .fixed): convert(source, count, from: Int64.self) { Int96.view(micros: $0) }
         default: keep(source, count)
         }
-        if storage.isBytes { try measure() }
+        if storage.isBytes { try measure(source) }
     }
 
     /// Values that are stored as the batch has them.
@@ -110,13 +112,19 @@ final class DenseValues {
         self.count = kept
     }
 
-    private func measure() throws(ParquetError) {
+    private func measure(_ source: Column) throws(ParquetError) {
         let views = values.assumingMemoryBound(to: StringView.self)
         var sum = 0
         for index in 0..<count { sum &+= views[index].count }
         byteCount = sum
-        // What a page's header can say.
-        guard sum + 4 * count <= PageHeader.byteCountMax else { throw .valueDoesNotFit(column: column.name, row: 0, .tooLong(bytes: sum)) }
+        guard pageByteCount > PageValues.byteCountMax else { return }
+        if let index = (0..<count).first(where: { views[$0].count + 4 > PageValues.byteCountMax }) {
+            // Its row, when the values before it are of rows that are not NULL.
+            var row = -1
+            for _ in 0...index { repeat { row += 1 } while source.isNull(row) }
+            throw .valueDoesNotFit(column: column.name, row: row, .tooLong(bytes: views[index].count))
+        }
+        throw .batchTooLarge(column: column.name, bytes: sum)
     }
 }
 

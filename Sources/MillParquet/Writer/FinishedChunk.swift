@@ -89,7 +89,7 @@ struct FinishedChunk {
     func columnIndex(boundBytesMax: Int) -> ColumnIndex? {
         guard let pageBounds, !pageBounds.isEmpty else { return nil }
         let written = pageBounds.map { $0.written(bytesMax: boundBytesMax) }
-        let ordered = pageBounds.filter { !$0.isEmpty }
+        let ordered = pageBounds.filter { !$0.isEmpty }.map { $0.cut(to: boundBytesMax) }
         let pairs = zip(ordered, ordered.dropFirst())
         let order: BoundaryOrder =
             pairs.allSatisfy { $0.isAtOrBelow($1) } ? .ascending : pairs.allSatisfy { $1.isAtOrBelow($0) } ? .descending : .unordered

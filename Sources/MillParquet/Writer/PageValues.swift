@@ -10,6 +10,10 @@ final class PageValues {
     private let lengths = OutputBytes()
     private(set) var count = 0
 
+    /// Of a page's values, so that the page is one that its header can describe and readers take: encoded and compressed, with levels, it
+    /// may be a little larger.
+    static let byteCountMax = PageHeader.byteCountMax - (16 << 20)
+
     init(_ storage: ColumnStorage) { self.storage = storage }
 
     /// What the values take without any encoding.

@@ -11,7 +11,7 @@ package import MillIO
 /// ```
 ///
 /// A batch with a value that a column cannot hold is refused as a whole, and the file goes on as if it had not been handed over.
-/// After an error of the file itself the writer is of no use, and so is the file.
+/// After an error of the file itself the writer is of no use, and so is the file: whatever is asked of it fails in the same way.
 ///
 /// Threading: one thread at a time. Source: apache/parquet-format; our choices are in docs/internals/parquet.md.
 package final class ParquetWriter {
@@ -24,6 +24,8 @@ package final class ParquetWriter {
     package private(set) var fileByteCount = 0
     package private(set) var rowCount: Int64 = 0
     private var groupRowCount = 0
+    /// What went wrong with the file: a footer behind what was written of it would make it look whole.
+    private var failure: ParquetError?
     private var groups: [RowGroupMetadata] = []
     private var columnIndexes: [[ColumnIndex?]] = []
     private var offsetIndexes: [[OffsetIndex]] = []
@@ -59,6 +61,7 @@ package final class ParquetWriter {
 
     /// Appends rows: a column of the batch for each of the file, of its type.
     package func append(_ batch: [Column], count: Int) throws(ParquetError) {
+        if let failure { throw failure }
         guard batch.count == columns.count else {
             throw .badRequest("a batch has \(batch.count) columns, the Parquet file has \(columns.count)")
         }
@@ -107,6 +110,7 @@ package final class ParquetWriter {
     /// - Returns: the footer, as a reader will find it.
     @discardableResult
     package func finish() throws(ParquetError) -> FileMetadata {
+        if let failure { throw failure }
         try endRowGroup()
         let out = OutputBytes()
         for (group, indexes) in columnIndexes.enumerated() {
@@ -147,7 +151,10 @@ package final class ParquetWriter {
 
     private func write(_ bytes: UnsafeRawBufferPointer) throws(ParquetError) {
         guard bytes.count > 0 else { return }
-        do throws(IOFailure) { try file.write(bytes, at: fileByteCount) } catch { throw .io(error) }
+        do throws(IOFailure) { try file.write(bytes, at: fileByteCount) } catch {
+            failure = .io(error)
+            throw .io(error)
+        }
         fileByteCount += bytes.count
     }
 }

@@ -138,6 +138,14 @@ struct ValueBounds {
         }
     }
 
+    /// As they are written: texts may be in order, and their beginnings, cut between characters, not.
+    func cut(to bytesMax: Int) -> ValueBounds {
+        guard case .bytes = bounds, let written = written(bytesMax: bytesMax) else { return self }
+        var result = self
+        result.bounds = .bytes(written.min, written.max)
+        return result
+    }
+
     private func bytes<T: FixedWidthInteger>(_ value: T) -> [UInt8] { withUnsafeBytes(of: value.littleEndian) { Array($0) } }
 }
 
