@@ -191,6 +191,64 @@ import Testing
         }
     }
 
+    /// Pages that are whole, under a schema that says something else of them: damage that flipped bytes hardly ever find.
+    @Test(arguments: 1...100) func pagesOfOtherTypesAreErrorsOrFiles(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed &* 15_485_863)
+        let files = MemoryFileSystem()
+        let sample = SampleFile(using: &random, rows: random.pick([10, 700]), old: true)
+        try sample.write("f", to: files)
+        let whole = try ParquetFile(try files.open("f", .read))
+        for _ in 0..<20 {
+            let elements = sample.columns.indices.map { whole.metadata.schema[$0 + 1] }
+                .map { random.oneIn(2) ? Self.element(&random) : $0 }
+            do {
+                let file = try Self.changed(whole) { _, metadata in
+                    for (index, element) in elements.enumerated() {
+                        metadata.schema[index + 1] = element
+                        for group in metadata.rowGroups.indices {
+                            metadata.rowGroups[group].columns[index].type = element.type ?? .boolean
+                        }
+                    }
+                }
+                for column in file.columns.indices where file.columns[column].type != nil {
+                    for isConditional in [false, true] {
+                        do { try Self.printAll(column, of: file, isConditional: isConditional) } catch is ParquetError {}
+                    }
+                }
+            } catch is ParquetError {}
+        }
+    }
+
+    private static func element(_ random: inout SeededGenerator) -> SchemaElement {
+        let units: [LogicalType.TimeUnit] = [.millis, .micros, .nanos]
+        let meanings: [LogicalType?] = [
+            nil, .string, .enumeration, .decimal(precision: 9, scale: 2), .decimal(precision: 38, scale: 38), .date, .unknown, .json, .bson,
+            .uuid, .float16, .interval, .list, .map, .other(99),
+            .time(random.pick(units), utc: true), .timestamp(random.pick(units), utc: random.oneIn(2)),
+            .integer(bits: random.pick([8, 16, 32, 64]), signed: random.oneIn(2)),
+        ]
+        var element = SchemaElement(name: "x")
+        let types: [StoredType] = [.boolean, .int32, .int64, .int96, .float, .double, .byteArray, .fixedBytes]
+        element.type = random.pick(types)
+        if element.type == .fixedBytes { element.typeLength = random.pick([1, 2, 12, 16, 17, 1 << 30]) }
+        element.logical = random.pick(meanings)
+        // It has no newer name.
+        if element.logical == .interval { element.converted = .interval }
+        let repetitions: [Repetition] = [.required, .optional, .optional, .repeated]
+        element.repetition = random.pick(repetitions)
+        return element
+    }
+
+    /// Reads a column, as a whole or by a condition, and looks at all that comes.
+    private static func printAll(_ column: Int, of file: ParquetFile, isConditional: Bool) throws {
+        let values = file.columns[column].type.map { RandomValues.all($0) } ?? []
+        let conditions = values.prefix(isConditional ? 1 : 0).map { ParquetCondition(column: column, .between($0, nil)) }
+        let scan = try ParquetScan(file, [.init(column)], where: conditions)
+        while let batch = try scan.next() {
+            for row in 0..<batch.count { _ = batch.columns[0].text(row) }
+        }
+    }
+
     /// Some writers keep bounds in the headers of pages, of any length.
     @Test func aPagesHeaderMayBeLongerThanWhatIsReadAtFirst() throws {
         for length in [10, 8000, 9000, 100_000] {
