@@ -92,6 +92,30 @@ import Testing
         }
     }
 
+    @Test func sourcesTellWhatTheyDo() async throws {
+        let (s, u) = (ScriptedConnector(#"{"a":1}"#), ScriptedConnector(#"{"a":10}"#, "no object"))
+        u.change { $0.splits.append([]) }
+        try await withWorld(["s": s, "u": u]) { (world, _) async throws in
+            func lines() async throws -> [[String?]] { try await rows(world, "SHOW SOURCES") }
+            try await world.run("CREATE SOURCE s (a int) WITH (connector = 's', topic = 'numbers') FORMAT PLAIN ENCODE JSON; \(create("u"))")
+            #expect(try await rows(world, "SHOW SOURCES LIKE 'u%'").map { $0[0] } == ["u"])
+            #expect(try await lines()[0] == ["s", "s", "numbers", "PLAIN ENCODE JSON", "unread", "1", "0", "no materialized view reads it", nil, nil])
+            for name in ["s", "u"] { try await world.run("CREATE MATERIALIZED VIEW v_\(name) AS SELECT sum(a) AS n FROM \(name); FLUSH") }
+            #expect(try await lines().map { Array($0[4...]) } == [["running", "1", "0", nil, nil, nil], ["running", "2", "1", nil, nil, nil]])
+            try await world.run("PAUSE MATERIALIZED VIEW v_s; PAUSE SOURCE u")
+            let paused = try await lines()
+            #expect(paused.map { $0[4] } == ["unread", "paused"])
+            #expect(paused.map { $0[7] } == ["the materialized views that read it are paused", "source \"u\" is paused"])
+            #expect(paused[1][8] != nil)
+            try await world.run("RESUME MATERIALIZED VIEW v_s; RESUME SOURCE u; FLUSH")
+            s.change { $0.failsAt = 1 }
+            try await world.run("PAUSE SOURCE s; RESUME SOURCE s")
+            s.change { $0.splits[0].append(#"{"a":2}"#) }
+            while try await lines()[0][4] != "failed" { await Task.yield() }
+            #expect(try await lines()[0][7] == "XX001: the record at 1 cannot be read")
+        }
+    }
+
     @Test func aBrokerThatIsAwayHoldsUpNoOtherDefinition() async throws {
         let s = ScriptedConnector(#"{"a":1}"#)
         try await withWorld(["s": s]) { (world, _) async throws in

@@ -4,7 +4,7 @@ import MillDataflow
 import MillMeta
 import MillPlan
 
-/// What a view does, and why it does no more than that: the words of SHOW JOBS.
+/// What a view or a source does, and why it does no more than that: the words of SHOW JOBS and SHOW SOURCES.
 struct Condition: Sendable {
     /// `failed` needs somebody's help, `retrying` does not; `waiting` is what the views below are in the way of.
     var state: String
@@ -47,6 +47,18 @@ extension Engine {
         if let trouble { return Condition("retrying", trouble) }
         if let waiting = waiting(job.id, over: others) { return waiting }
         return Condition(record.catchingUp.contains(job.id) ? "catching up" : "running")
+    }
+
+    /// What a source does.
+    func condition(of source: CatalogObject) -> Condition {
+        let trouble = trouble(of: source.id, reading: [])
+        if let trouble, !trouble.mayPass { return Condition("failed", trouble) }
+        if let pause = pause(of: [source.id]) { return pause }
+        if let trouble { return Condition("retrying", trouble) }
+        if sources.definition(source.id) == nil { return Condition("recovering") }
+        let readers = readers(of: source.id)
+        if readers.contains(where: { paused[$0] == nil }) { return Condition("running") }
+        return Condition("unread", message: readers.isEmpty ? "no materialized view reads it" : "the materialized views that read it are paused")
     }
 
     /// Of the first of these that is paused; nil when none is.

@@ -14,6 +14,7 @@ extension Session {
     static func schema(of statement: Statement) -> Schema? {
         switch statement {
         case .show(.objects(.jobs, _, _)): JobLine.schema
+        case .show(.objects(.sources, _, _)): SourceLine.schema
         case .show(.objects): [Field("Name", .varchar)]
         case .show(.columns), .describe:
             [Field("Name", .varchar), Field("Type", .varchar), Field("Is Hidden", .varchar), Field("Description", .varchar)]
@@ -32,6 +33,8 @@ extension Session {
         switch statement {
         case .show(.objects(.jobs, _, let like)):
             rows = await engine.jobLines().filter { Self.matches($0.name, like) }.map(\.row)
+        case .show(.objects(.sources, let schemaName, let like)):
+            rows = await engine.sourceLines(in: schemaName?.last.name ?? "public").filter { Self.matches($0.name, like) }.map(\.row)
         case .show(.objects(let list, let schemaName, let like)):
             rows = try await names(list, in: schemaName?.last.name).filter { Self.matches($0, like) }.map { [.string($0)] }
         case .show(.columns(let name, let like)): rows = try await columns(of: name).filter { Self.matches($0.name, like) }.map(Self.line)
@@ -61,7 +64,6 @@ extension Session {
         let catalog = await engine.catalog
         let kind: CatalogObject.Kind
         switch list {
-        case .sources: kind = .source
         case .tables: kind = .table
         case .materializedViews: kind = .materializedView
         case .views: kind = .view
@@ -69,7 +71,7 @@ extension Session {
         case .schemas: return catalog.schemas
         case .databases: return [databaseName]
         case .internalTables, .indexes, .connections, .functions, .secrets, .cluster, .processList, .subscriptions, .cursors: return []
-        case .jobs: preconditionFailure("jobs have lines of their own")
+        case .jobs, .sources: preconditionFailure("jobs and sources have lines of their own")
         }
         return catalog.objects.filter { $0.kind == kind && $0.schemaName == (schemaName ?? "public") }.map(\.name)
     }
