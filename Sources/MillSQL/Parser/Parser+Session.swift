@@ -148,7 +148,7 @@ extension Parser {
     mutating func parseJobControl(_ keyword: Keyword) throws(SQLError) -> Statement {
         guard let verb = JobControl.Verb(rawValue: keyword.upper) else { throw syntaxError() }
         advance()
-        let kind = try parseObjectKind()
+        let kind = try parseObjectKind(expecting: verb == .rebuild ? "MATERIALIZED VIEW" : "SOURCE or MATERIALIZED VIEW")
         return .jobControl(JobControl(verb: verb, kind: kind, name: try parseObjectName()))
     }
 
