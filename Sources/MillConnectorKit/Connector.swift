@@ -8,6 +8,8 @@ package import MillColumnar
 package protocol SourceConnector: Sendable {
     /// Whether its splits end. A source that is not bounded is never read whole, not even while it has no split yet.
     var isBounded: Bool { get }
+    /// Whether positions number records, so that two of them tell how many lie between; in a file they are bytes.
+    var numbersRecords: Bool { get }
     /// What is wrong with the connection now, for SHOW JOBS; nil when all is well.
     var status: String? { get }
     /// What tells the source from another that is made later under its name, such as a topic's id; nil while that is not known.
@@ -30,6 +32,7 @@ package protocol SourceConnector: Sendable {
 }
 
 extension SourceConnector {
+    package var numbersRecords: Bool { true }
     package var status: String? { nil }
     package var incarnation: String? { nil }
     package func expect(incarnation: String) {}

@@ -80,8 +80,10 @@ package actor Engine {
     var restoration: Restoration
     /// What keeps running sources, and views that catch up, from getting on.
     var troubles: [ObjectID: Trouble] = [:]
-    /// Sources and views that are paused, each with the number of its pause.
-    var paused: [ObjectID: UInt64] = [:]
+    /// Sources and views that are paused.
+    var paused: [ObjectID: StoredPause] = [:]
+    /// Ends of splits that nobody reads at present, by source.
+    var unreadEnds: [ObjectID: [SourceSplit: SplitOffset]] = [:]
     private var discovery: Task<Void, Never>?
     private var checkpoints: Task<Void, Never>?
     /// Lets watermarks go on without splits that have become idle.
@@ -217,9 +219,11 @@ package actor Engine {
     /// Hands splits that did not exist at CREATE SOURCE to the workers; they are read from their beginning.
     private func discoverSplits(of definition: SourceDefinition) async {
         guard let splits = try? await offActor({ () throws(SQLError) in try definition.connector.currentSplits() }) else {
+            unreadEnds[definition.id] = nil
             return  // The broker is away; readers say so, and the next round asks again.
         }
         await handOver(splits, of: definition)
+        await noteUnreadEnds(of: definition, splits)
     }
 
     /// Gives the workers those of a source's splits that they do not have yet.

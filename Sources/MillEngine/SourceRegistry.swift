@@ -89,6 +89,11 @@ final class SourceRegistry: Sendable {
 
     func definition(_ id: ObjectID) -> SourceDefinition? { entries.withLock { $0[id]?.definition } }
 
+    /// How many splits its connector gives; nil for a source that does not run.
+    func splitCount(of id: ObjectID) -> Int? {
+        entries.withLock { entries in entries[id].map { $0.splits.keys.count { $0 != ReplayingConnector.split } } }
+    }
+
     /// The splits that a worker reads: they go round in the order they came.
     func splits(of id: ObjectID, on worker: WorkerIndex, workerCount: Int) -> [SourceSplit] {
         entries.withLock { entries in

@@ -6,7 +6,7 @@ package struct KafkaListener: Sendable, Hashable {
     package var port: Int
     /// The name in Metadata; nil is `host`, or for a wildcard address the one that the client reached.
     package var advertisedHost: String?
-    /// Nil is the bound port.
+    /// nil is the bound port.
     package var advertisedPort: Int?
 
     package init(host: String = "localhost", port: Int = 9092, advertisedHost: String? = nil, advertisedPort: Int? = nil) {
@@ -14,6 +14,18 @@ package struct KafkaListener: Sendable, Hashable {
         self.port = port
         self.advertisedHost = advertisedHost
         self.advertisedPort = advertisedPort
+    }
+
+    /// The name and port in `HOST:PORT`, an IPv6 address in brackets; nil for what no client could connect to.
+    package static func advertised(_ text: some StringProtocol) -> (host: String, port: Int)? {
+        guard let separator = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: separator)...]), port > 0 else { return nil }
+        let name = text[..<separator]
+        if name.hasPrefix("["), name.hasSuffix("]") {
+            let address = name.dropFirst().dropLast()
+            return address.contains(":") && address.allSatisfy { $0.isHexDigit || ":.%".contains($0) } ? (String(address), Int(port)) : nil
+        }
+        let isName = !name.isEmpty && name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "-._".contains($0)) }
+        return isName ? (String(name), Int(port)) : nil
     }
 }
 

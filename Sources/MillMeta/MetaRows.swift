@@ -99,7 +99,9 @@ enum MetaRows {
                 do throws(SQLError) { object.watermark = try text.decoded(SourceWatermark.self, of: object) } catch { failure = error }
             }
             let job = try jobs[id]?.first.map { try self.job($0, of: object) }
-            let pause = try pauses[id]?.first.map { UInt64(bitPattern: try $0.value("number") as Int64) }
+            let pause = try pauses[id]?.first.map {
+                StoredPause(number: UInt64(bitPattern: try $0.value("number") as Int64), sinceMicros: try $0.value("since_micros"))
+            }
             objects.append(StoredObject(object: object, origin: try origin(origins[id] ?? []), job: job, pause: pause, failure: failure))
         }
         return StoredCatalog(

@@ -13,6 +13,7 @@ enum MetaSchema {
             try database.execute(sql: version1)
         }
         migrator.registerMigration("2") { database in try database.execute(sql: version2) }
+        migrator.registerMigration("3") { database in try database.execute(sql: version3) }
         return migrator
     }
 
@@ -57,6 +58,8 @@ enum MetaSchema {
             rule TEXT NOT NULL, rule_version INTEGER NOT NULL, rule_crc32c INTEGER NOT NULL
         ) STRICT;
         """
+
+    private static let version3 = "ALTER TABLE pauses ADD COLUMN since_micros INTEGER"
 
     /// Checks that the file is ours, whole and not newer than this program, and brings it up to date.
     static func prepare(_ database: DatabaseQueue, name: String) throws {

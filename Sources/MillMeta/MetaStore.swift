@@ -81,12 +81,13 @@ package final class MetaStore: Sendable {
     }
 
     /// Notes that an object is paused, or with nil that it goes on.
-    /// - Parameter number: tells this pause from others of the object.
-    package func setPause(_ number: UInt64?, of id: ObjectID) throws(SQLError) {
+    package func setPause(_ pause: StoredPause?, of id: ObjectID) throws(SQLError) {
         try write { database in
             try database.execute(sql: "DELETE FROM pauses WHERE object_id = ?", arguments: [id.number])
-            guard let number else { return }
-            try database.execute(sql: "INSERT INTO pauses (object_id, number) VALUES (?, ?)", arguments: [id.number, Int64(bitPattern: number)])
+            guard let pause else { return }
+            try database.execute(
+                sql: "INSERT INTO pauses (object_id, number, since_micros) VALUES (?, ?, ?)",
+                arguments: [id.number, Int64(bitPattern: pause.number), pause.sinceMicros])
         }
     }
 

@@ -19,10 +19,23 @@ package struct StoredObject: Sendable {
     package var origin: [SourceSplit: SplitOffset]
     /// nil for what does not run: sources, and views that are not materialized.
     package var job: StoredJob?
-    /// The number of its pause; nil for what is not paused.
-    package var pause: UInt64?
+    /// nil for what is not paused.
+    package var pause: StoredPause?
     /// Why the query of a view cannot be read.
     package var failure: SQLError?
+}
+
+/// That a source or view is paused.
+package struct StoredPause: Sendable, Equatable {
+    /// Tells this pause from others of the object.
+    package var number: UInt64
+    /// Microseconds since 1970; nil when it was stored before times were.
+    package var sinceMicros: Int64?
+
+    package init(number: UInt64, sinceMicros: Int64?) {
+        self.number = number
+        self.sinceMicros = sinceMicros
+    }
 }
 
 package struct StoredJob: Sendable {

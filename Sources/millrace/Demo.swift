@@ -26,7 +26,8 @@ struct Demo: AsyncParsableCommand {
     @Option(help: "Players.") var players = 8
     @Option(help: "Pops a second.") var rate = 500.0
     @Option(help: "Seed of the game.") var seed: UInt64 = 42
-    @Option(help: "Kafka wire: HOST:PORT or off.") var kafka = KafkaListenAddress(argument: "localhost:9092")!
+    @Option(help: "Kafka wire: HOST:PORT or off (default: \(KafkaListenAddress.standard.text)).", transform: { try KafkaListenAddress($0) })
+    var kafka = KafkaListenAddress.standard
     @Option(help: "Postgres wire: HOST:PORT or off.") var pg = ListenAddress(argument: "localhost:4566")!
     @Option(help: "Threads that run views.") var workers = 1
     @Option(help: "The template with the source and its views.") var template = "examples/balloon/source.sql.j2"
@@ -41,7 +42,7 @@ struct Demo: AsyncParsableCommand {
     func run() async throws {
         // Whatever is wrong with the template shows before anything is started.
         let template = try Self.found(template)
-        _ = try statements(template, broker: kafka.defaultValueDescription)
+        _ = try statements(template, broker: kafka.text)
         let directory = dataDir ?? TemporaryDirectory.path("demo")
         do {
             try await play(template, directory)

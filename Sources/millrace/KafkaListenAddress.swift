@@ -1,41 +1,37 @@
 import ArgumentParser
 import MillKafkaServer
 
-/// `ADDRESS[,advertised=HOST[:PORT]]`: where to listen for Kafka clients, and what those that come this way are told to connect to.
-struct KafkaListenAddress: ExpressibleByArgument {
+/// `ADDRESS[,advertised=HOST:PORT]`: where to listen for Kafka clients, and what those that come this way are told to connect to.
+struct KafkaListenAddress {
     let address: ListenAddress
-    let advertisedHost: String?
-    let advertisedPort: Int?
+    private(set) var advertised: (host: String, port: Int)?
 
-    init?(argument: String) {
-        let parts = argument.split(separator: ",", omittingEmptySubsequences: false)
-        guard parts.count <= 2, let address = ListenAddress(argument: String(parts[0])) else { return nil }
-        self.address = address
-        guard parts.count == 2 else {
-            (advertisedHost, advertisedPort) = (nil, nil)
-            return
+    static let standard = KafkaListenAddress(address: ListenAddress(argument: "localhost:9092")!)
+
+    private init(address: ListenAddress) { self.address = address }
+
+    /// - Throws: `ValidationError`, which says what is expected.
+    init(_ argument: String) throws {
+        let parts = argument.split(separator: ",", maxSplits: 1, omittingEmptySubsequences: false)
+        guard let address = ListenAddress(argument: String(parts[0])) else {
+            throw ValidationError("\"\(parts[0])\" is no address to listen on: HOST:PORT or off is expected before any advertised=HOST:PORT")
         }
+        self.init(address: address)
+        guard parts.count == 2 else { return }
         let prefix = "advertised="
-        guard parts[1].hasPrefix(prefix), !address.isOff else { return nil }
-        let advertised = parts[1].dropFirst(prefix.count)
-        guard let separator = advertised.lastIndex(of: ":"), !advertised.hasSuffix("]") else {
-            guard !advertised.isEmpty else { return nil }
-            (advertisedHost, advertisedPort) = (Self.withoutBrackets(advertised), nil)
-            return
+        guard parts[1].hasPrefix(prefix), !address.isOff else {
+            throw ValidationError("\"\(parts[1])\" is not expected here: only advertised=HOST:PORT may follow an address")
         }
-        guard let port = Int(advertised[advertised.index(after: separator)...]), (1...65535).contains(port),
-            separator > advertised.startIndex
-        else { return nil }
-        (advertisedHost, advertisedPort) = (Self.withoutBrackets(advertised[..<separator]), port)
-    }
-
-    private static func withoutBrackets(_ name: Substring) -> String {
-        name.hasPrefix("[") && name.hasSuffix("]") ? String(name.dropFirst().dropLast()) : String(name)
+        guard let advertised = KafkaListener.advertised(parts[1].dropFirst(prefix.count)) else {
+            throw ValidationError("clients cannot be told \"\(parts[1].dropFirst(prefix.count))\": advertised takes HOST:PORT, such as advertised=kafka:29092")
+        }
+        self.advertised = advertised
     }
 
     var listener: KafkaListener {
-        KafkaListener(host: address.host, port: address.port, advertisedHost: advertisedHost, advertisedPort: advertisedPort)
+        KafkaListener(host: address.host, port: address.port, advertisedHost: advertised?.host, advertisedPort: advertised?.port)
     }
 
-    var defaultValueDescription: String { address.defaultValueDescription }
+    /// The address as the help shows it.
+    var text: String { address.defaultValueDescription }
 }

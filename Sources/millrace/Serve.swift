@@ -10,10 +10,11 @@ struct Serve: AsyncParsableCommand {
     @Option(help: "Postgres wire: HOST:PORT or off.") var pg = ListenAddress(argument: "localhost:4566")!
     @Option(
         help: ArgumentHelp(
-            "Kafka wire: HOST:PORT[,advertised=HOST:PORT], or off; may be repeated.",
+            "Kafka wire: HOST:PORT[,advertised=HOST:PORT], or off; may be repeated (default: \(KafkaListenAddress.standard.text)).",
             discussion: "Clients that come to an address are told to connect to what it advertises, so that each can reach it: --kafka localhost:9092 "
-                + "--kafka 0.0.0.0:29092,advertised=kafka:29092 serves this machine and its containers."))
-    var kafka = [KafkaListenAddress(argument: "localhost:9092")!]
+                + "--kafka 0.0.0.0:29092,advertised=kafka:29092 serves this machine and its containers."),
+        transform: { try KafkaListenAddress($0) })
+    var kafka = [KafkaListenAddress.standard]
     @Option(help: "Health and metrics over HTTP: HOST:PORT or off.") var http = ListenAddress(argument: "localhost:8081")!
     @Option(help: "Threads that run views.") var workers = 1
     @Option(help: "Milliseconds from one checkpoint of state to the next.") var checkpointInterval = 1000

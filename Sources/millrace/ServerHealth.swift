@@ -90,7 +90,7 @@ final class ServerHealth: HealthReporter {
             MetricFamily("millrace_job_state_bytes", .gauge, "Bytes of a view's state.", by: "job", jobs.map { ($0.name, Double($0.stateByteCount)) }),
             MetricFamily("millrace_job_errors_total", .counter, "Rows whose expressions failed.", by: "job", jobs.map { ($0.name, Double($0.errorCount)) }),
             MetricFamily(
-                "millrace_job_lag_records", .gauge, "Records between what a view has read and the ends of its sources.", by: "job",
+                "millrace_job_lag_records", .gauge, "Records that a view has not had yet of its own sources.", by: "job",
                 jobs.compactMap { job in job.lag.map { (job.name, Double($0)) } }),
         ]
         if let checkpoint = health.checkpoint {

@@ -66,7 +66,12 @@ import Testing
         return counts
     }
 
-    private func state(_ world: EngineWorld, _ view: String) async throws -> String? { try await rows(world, "SHOW JOBS").first { $0[1] == view }?[2] }
+    private func state(_ world: EngineWorld, _ view: String) async throws -> String? { try await job(world, view).state }
+
+    private func job(_ world: EngineWorld, _ view: String) async throws -> (state: String?, lag: String?, message: String?, since: String?) {
+        let line = try #require(try await rows(world, "SHOW JOBS").first { $0[1] == view })
+        return (line[2], line[5], line[9], line[10])
+    }
 
     private func error(of body: () async throws(SQLError) -> Void) async -> SQLError? {
         do throws(SQLError) { try await body() } catch { return error }
@@ -178,6 +183,32 @@ import Testing
             #expect(try await prefixes(world, "v") == [11, 0])
         }
         try await withEngine(workers: workers) { (world) async throws in #expect(try await prefixes(world, "v") == [11, 0]) }
+    }
+
+    @Test func aPausedViewTellsSinceWhenAndWhatItHasNotHad() async throws {
+        var since: String?
+        try await withEngine { (world) async throws in
+            try await create(world, "v", "w")
+            produce(5)
+            try await world.run("FLUSH; PAUSE MATERIALIZED VIEW v")
+            produce(4)
+            produce(2, to: 1)
+            try await world.run("FLUSH")
+            let (v, w) = (try await job(world, "v"), try await job(world, "w"))
+            #expect(v.state == "paused" && v.lag == "6" && v.message == "materialized view \"v\" is paused")
+            #expect(w.state == "running" && w.lag == "0" && w.message == nil && w.since == nil)
+            since = v.since
+        }
+        #expect(since != nil)
+        try await withEngine { (world) async throws in
+            produce(1)
+            try await world.run("FLUSH")
+            let v = try await job(world, "v")
+            #expect(v.state == "paused" && v.lag == "7" && v.since == since)
+            try await world.run("RESUME MATERIALIZED VIEW v; FLUSH")
+            let resumed = try await job(world, "v")
+            #expect(resumed.state == "running" && resumed.lag == "0" && resumed.message == nil && resumed.since == nil)
+        }
     }
 
     @Test func aPauseThatNoCheckpointKnowsRestsBehindNothingThatWasRead() async throws {

@@ -111,6 +111,36 @@ import Testing
         }
     }
 
+    /// What an expression fails for, what cannot be read and what can: each record by itself, and by its name.
+    @Test func oneRecordIsInNoOthersWay() async throws {
+        let corrected = #"CASE "offset" WHEN 1 THEN '{"a":"y"}' WHEN 3 THEN '{"a":' || (1 / ("offset" - 3))::varchar || '}' ELSE 'rubbish again' END"#
+        let list = #"SELECT topic, "partition", "offset", column_name FROM s_rejects ORDER BY 3"#
+        let left: [[String?]] = [["s", "0", "1", "a"], ["s", "0", "3", nil], ["s", "0", "4", nil], ["s", "0", "5", "a"]]
+        try await withEngine { (world) async throws in
+            try await create(world)
+            _ = world.session.takeMessages()
+            #expect(try await world.run("REPLAY REJECTS FROM s USING \(corrected); FLUSH").first?.tag == "REPLAY 1")
+            let notices = world.session.takeMessages().compactMap { if case .notice(let notice) = $0 { notice } else { nil } }
+            #expect(notices.map(\.message) == [
+                #"2 of 3 records still cannot be read and stay in "s_rejects""#, #"values of replayed records cannot be read (1): each is NULL, and in "s_rejects""#,
+            ])
+            let details = notices.compactMap(\.detail).joined(separator: "\n").split(separator: "\n").map { String($0.split(separator: ":")[0]) }
+            #expect(details == ["s/0, offset 4", "s/0, offset 3", #"s/0, offset 1, column "a""#])
+            #expect(notices.first?.detail?.contains("s/0, offset 3: division by zero") == true)
+            #expect(try await rows(world, "SELECT * FROM v") == [["4", "3"]])
+            #expect(try await rows(world, list) == left)
+            // A condition that fails is told of as well.
+            #expect(try await world.run(#"REPLAY REJECTS FROM s WHERE 1 / ("offset" - 3) = 1 USING '{"a":7}'; FLUSH"#).first?.tag == "REPLAY 1")
+            let failed = world.session.takeMessages().compactMap { if case .notice(let notice) = $0 { notice } else { nil } }
+            #expect(failed.map(\.message) == [#"WHERE fails for some records, which stay in "s_rejects""#])
+            #expect(try await rejects(world) == ["3"])
+        }
+        try await withEngine { (world) async throws in
+            #expect(try await rows(world, list) == left.filter { $0[2] != "4" })
+            #expect(try await rows(world, "SELECT * FROM v") == [["5", "10"]])
+        }
+    }
+
     @Test func whatIsNoSourceIsSaidToBeNone() async throws {
         try await withEngine { (world) async throws in
             try await create(world)

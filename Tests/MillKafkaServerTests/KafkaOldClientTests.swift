@@ -112,6 +112,17 @@ private let oldMessage: [UInt8] = {
         }
     }
 
+    @Test func onlyWhatClientsCanConnectToIsAdvertised() {
+        for text in ["kafka:29092", "10.0.0.1:9092", "my-broker_1.example.org:65535"] {
+            let found = KafkaListener.advertised(text)
+            #expect(found.map { "\($0.host):\($0.port)" } == text)
+        }
+        #expect(KafkaListener.advertised("[fe80::1]:9092").map { [$0.host, "\($0.port)"] } == ["fe80::1", "9092"])
+        for text in ["bogus", "", ":9092", "kafka:", "kafka:0", "kafka:65536", "a b:1", "kafka://x:1", "[kafka]:1", "::1:9092", "kafka:1,kafka:2"] {
+            #expect(KafkaListener.advertised(text) == nil, "\(text)")
+        }
+    }
+
     @Test func eachListenerTellsItsOwnName() async throws {
         try await serving({ $0.listeners.append(KafkaListener(host: "127.0.0.1", port: 0, advertisedHost: "kafka", advertisedPort: 29092)) }
         ) { ports, _ in

@@ -193,6 +193,23 @@ import Testing
         return refused
     }
 
+    @Test func aPauseOfAnEarlierVersionHasNoTime() throws {
+        try withDirectory { directory in
+            let path = directory + "/meta.db"
+            let store = try MetaStore(path: path)
+            try store.create(Self.source(16384, "old"))
+            try store.create(Self.source(16385, "new"))
+            try store.setPause(StoredPause(number: 7, sinceMicros: nil), of: ObjectID(16384))
+            try store.execute("ALTER TABLE pauses DROP COLUMN since_micros; DELETE FROM grdb_migrations WHERE identifier = '3'")
+            store.close()
+            let later = try MetaStore(path: path)
+            try later.setPause(StoredPause(number: 8, sinceMicros: 1_764_000_000_000_000), of: ObjectID(16385))
+            let pauses = try later.load().objects.map(\.pause)
+            #expect(pauses == [StoredPause(number: 7, sinceMicros: nil), StoredPause(number: 8, sinceMicros: 1_764_000_000_000_000)])
+            later.close()
+        }
+    }
+
     @Test func aNewerSchemaIsRefused() throws {
         let error = try refusal { path in
             let store = try MetaStore(path: path)
@@ -201,7 +218,7 @@ import Testing
         }
         #expect(error?.sqlState == .objectNotInPrerequisiteState)
         #expect(
-            error?.message.hasSuffix("was written by a newer Millrace: it has schema version 7, and this program knows up to 2") == true)
+            error?.message.hasSuffix("was written by a newer Millrace: it has schema version 7, and this program knows up to 3") == true)
     }
 
     @Test func anotherProgramsDatabaseIsRefused() throws {

@@ -58,6 +58,9 @@ func syntaxErrorsPointAtTheToken(_ expected: ExpectedError) throws {
 @Test func hintsSayWhatIsMissing() {
     #expect(failure("SELECT CASE WHEN 1 2 END")?.hint == "THEN is expected here.")
     #expect(failure("CREATE SINK s WITH (a = 1)")?.hint == "FROM or AS is expected here.")
+    #expect(failure("PAUSE v")?.hint == "SOURCE or MATERIALIZED VIEW is expected here.")
+    #expect(failure("REBUILD v")?.hint == "MATERIALIZED VIEW is expected here.")
+    #expect(failure("DROP v")?.hint == "TABLE, SOURCE, VIEW, MATERIALIZED VIEW or another kind of object is expected here.")
 }
 
 @Test func bytesThatAreNoTextAreRefusedWithTheirPosition() {

@@ -18,10 +18,20 @@ extension Binder {
         var mentions: [Int: ObjectName]
     }
 
+    /// Says how to write it instead, with the statement's own keys and order.
+    private func distinctOnError(_ keys: [Expression], _ orderBy: [OrderItem], at span: SourceSpan) -> SQLError {
+        let names = keys.map(\.description)
+        let order = orderBy.filter { !names.contains($0.expression.description) }.map { $0.expression.description + ($0.isDescending ? " DESC" : "") }
+        let window = "PARTITION BY \(names.joined(separator: ", ")) ORDER BY \(order.isEmpty ? "..." : order.joined(separator: ", "))"
+        return unsupported(
+            "DISTINCT ON",
+            hint: "Number the rows of each key and keep the first: "
+                + "SELECT ... FROM (SELECT ..., row_number() OVER (\(window)) AS number FROM ...) AS numbered WHERE number = 1.",
+            at: span)
+    }
+
     func bindSelect(_ select: Select, orderBy: [OrderItem], outer: Scope?) throws(SQLError) -> BoundQuery {
-        if case .distinctOn(let expressions) = select.quantifier {
-            throw unsupported("DISTINCT ON", hint: "Join with a subquery that groups by the key.", at: expressions.first?.span.source ?? select.span.source)
-        }
+        if case .distinctOn(let keys) = select.quantifier { throw distinctOnError(keys, orderBy, at: keys.first?.span.source ?? select.span.source) }
         let from = try bindFrom(select.from, outer: outer)
         let context = ExpressionContext(scope: from.scope, outer: outer, clause: .filter)
         let builder = SelectPlan(self, plan: from.plan, context: context)

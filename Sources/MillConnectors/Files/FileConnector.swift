@@ -9,6 +9,7 @@ package import MillIO
 /// those whose name begins with `.` or `_` and subdirectories are not.
 package final class FileConnector: SourceConnector {
     package let isBounded = true
+    package let numbersRecords = false
     private let path: String
     private let files: any FileSystem
     private let blockBytes: Int

@@ -373,6 +373,13 @@ package final class WorkerCircuit: RenderInputs {
     /// Per source: what was read of it.
     package var sourceStatistics: [ObjectID: SourceStatistics] { sources.mapValues(\.statistics) }
 
+    /// Per job: how far it is in this worker's splits of each source that it reads.
+    package var places: [ObjectID: [ObjectID: [SourceSplit: SplitPlace]]] {
+        var places: [ObjectID: [ObjectID: [SourceSplit: SplitPlace]]] = [:]
+        for (id, source) in sources { for (job, splits) in source.places { places[job, default: [:]][id] = splits } }
+        return places
+    }
+
     /// Per job: bytes of state and the rows that its root has given out.
     package var jobStatistics: [ObjectID: JobStatistics] {
         jobs.mapValues { job in

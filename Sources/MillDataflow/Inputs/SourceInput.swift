@@ -364,6 +364,19 @@ package final class SourceInput {
         return found
     }
 
+    /// How far each job is in each split; one that reads the source twice, by its reader that is behind.
+    package var places: [ObjectID: [SourceSplit: SplitPlace]] {
+        var places: [ObjectID: [SourceSplit: SplitPlace]] = [:]
+        for consumer in consumers {
+            for split in splits {
+                let own = split.catchUps.first { $0.consumer === consumer }?.position
+                let place = SplitPlace(offset: own?.offset ?? split.offset, end: split.shared.highWatermark ?? own?.highWatermark)
+                places[consumer.node.job, default: [:]].merge([split.split: place]) { $0.offset < $1.offset ? $0 : $1 }
+            }
+        }
+        return places
+    }
+
     package var offsets: [SourceSplit: SplitOffset] { Dictionary(uniqueKeysWithValues: splits.map { ($0.split, $0.offset) }) }
 
     /// How far each job that asks is in each split.

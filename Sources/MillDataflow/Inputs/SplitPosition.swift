@@ -1,5 +1,5 @@
 import MillBase
-import MillConnectorKit
+package import MillConnectorKit
 
 /// A place in a split, and the reader that goes on from there.
 ///
@@ -75,4 +75,12 @@ final class SplitPosition {
         reader?.close()
         reader = nil
     }
+}
+
+/// How far a job is in a split.
+package struct SplitPlace: Sendable {
+    /// What it gets next.
+    package var offset: SplitOffset
+    /// The split's end as its readers know it; nil while nobody reads it.
+    package var end: SplitOffset?
 }

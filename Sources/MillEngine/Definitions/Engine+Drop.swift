@@ -33,6 +33,7 @@ extension Engine {
             paused[object.id] = nil
             if object.kind == .source {
                 sources.remove(object.id)
+                unreadEnds[object.id] = nil
                 rejects.remove(object.id)
                 forgetReplays(of: object.id)
             }

@@ -2,6 +2,7 @@ package import MillBase
 import MillCatalog
 import MillConnectorKit
 import MillDataflow
+import MillIO
 import MillMeta
 import MillPlan
 package import MillSQL
@@ -27,8 +28,9 @@ extension Engine {
         if object.kind == .materializedView { try requirePausable(object, statement) } else { try requireReady(readers(of: object.id)) }
         // Epochs go on counting through restarts, so no two pauses have one number.
         let number = conductor.published.epoch.number
-        try await store { (meta) throws(SQLError) in try meta.setPause(number, of: object.id) }
-        paused[object.id] = number
+        let pause = StoredPause(number: number, sinceMicros: environment.clock.nowMicros)
+        try await store { (meta) throws(SQLError) in try meta.setPause(pause, of: object.id) }
+        paused[object.id] = pause
         let id = object.id
         if object.kind == .source {
             let parts = await conductor.onWorkers { $0.pause(source: id) }.results
@@ -130,7 +132,7 @@ extension Engine {
     /// Where a job is to be that was paused, or had not caught up after it; nil for one that stands where its sources do.
     func placement(of id: ObjectID) throws(SQLError) -> JobPlacement? {
         let stored = try keeper?.recovered?.note(JobPlacement.noteKind, of: id).map { (note) throws(SQLError) in try JobPlacement(note) }
-        guard let number = paused[id] else { return stored.map { JobPlacement(offsets: $0.offsets) } }
+        guard let number = paused[id]?.number else { return stored.map { JobPlacement(offsets: $0.offsets) } }
         // A checkpoint from before this pause knows only where the view was then.
         let isKnown = stored?.pause == number
         var ends: [ObjectID: [SourceSplit: SplitOffset]] = [:]

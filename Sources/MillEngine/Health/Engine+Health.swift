@@ -19,7 +19,7 @@ package struct EngineHealth: Sendable {
         package var stateByteCount: Int
         /// Rows whose expressions failed.
         package var errorCount: Int64
-        /// Records between what it has read and the ends of its sources; nil when it reads none.
+        /// Records that it has not had yet of its own sources; nil when it reads none, or it is not known.
         package var lag: Int64?
     }
 
@@ -62,8 +62,8 @@ extension Engine {
         for part in parts { for (id, values) in part { read[id, default: SourceStatistics()].merge(values) } }
         let jobs = lines.map { line in
             EngineHealth.Job(
-                id: line.id, name: qualifiedName(line.id), state: line.state, reason: line.message, sinceMicros: line.sinceMicros, nextTryMicros: line.nextTryMicros,
-                rowCount: line.statistics.rowCount, stateByteCount: line.statistics.stateByteCount, errorCount: line.statistics.errorCount, lag: line.lag)
+                id: line.id, name: qualifiedName(line.id), state: line.condition.state, reason: line.condition.message, sinceMicros: line.condition.sinceMicros,
+                nextTryMicros: line.condition.nextTryMicros, rowCount: line.statistics.rowCount, stateByteCount: line.statistics.stateByteCount, errorCount: line.statistics.errorCount, lag: line.lag)
         }
         let sources = sources.all.map { source in
             let counts = rejects.counts(of: source.id)

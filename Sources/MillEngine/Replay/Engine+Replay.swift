@@ -14,35 +14,43 @@ import MillStore
 /// A record that decodes is appended to the source's side split, which names the reject that it stands for: one sync makes it a record and
 /// takes the reject away, so a crash at any moment leaves it one or the other. One that does not decode stays what it is.
 extension Engine {
-    /// What became of the rejects that a statement chose.
+    /// The rejects that a statement chose, each once.
+    struct ReplayChoice: Sendable {
+        var entries: [ReplayLog.Entry] = []
+        /// Those for which USING gives NULL.
+        var uncorrected: [RejectStore.Key] = []
+        /// Why an expression of the statement fails for some of them, which then have NULL.
+        var failure: SQLError?
+    }
+
+    /// What became of them.
     struct Replayed: Sendable {
         var count = 0
-        var notice: SQLError?
+        var notices: [SQLError] = []
     }
 
     /// - Parameters:
     ///   - rows: batches of topic, partition, offset and corrected record of whole records that were refused.
+    ///   - failure: of an expression, for some of them.
     /// - Throws: as `requireReplayable`; 54000 beyond the side split's limit, 53100 or 58030 when it cannot be stored.
-    func replay(_ statement: ReplayRejects, rows: [DeltaBatch], session: SessionContext) async throws(SQLError) -> Replayed {
+    func replay(_ statement: ReplayRejects, rows: [DeltaBatch], failure: SQLError?, session: SessionContext) async throws(SQLError) -> Replayed {
         try await definitions.lock(unless: session.cancellation)
         defer { definitions.unlock() }
         let (object, definition, log) = try requireReplayable(statement)
-        let chosen = entries(of: object.id, rows)
-        try log.requireRoom(for: chosen.reduce(0) { $0 + $1.record.count })
-        let (accepted, refusal) = try decoding(chosen, definition, object)
+        var choice = choice(of: object.id, rows)
+        choice.failure = failure
+        try log.requireRoom(for: choice.entries.reduce(0) { $0 + $1.record.count })
+        let refused = try refusals(of: choice.entries, definition, object)
+        // A record that is refused as a whole stays what it is; a value is NULL, as in any record.
+        let kept = Set(refused.filter { $0.column == nil }.map(\.position))
+        let accepted = choice.entries.indices.filter { !kept.contains(Int64($0)) }.map { choice.entries[$0] }
         if !accepted.isEmpty {
             try await offActor { () throws(SQLError) in try log.append(accepted) }
             rejects.remove(accepted.map { RejectStore.Key(split: $0.split, position: $0.position) }, of: object.id)
             await handOver([ReplayingConnector.split], of: definition)
             conductor.wake()
         }
-        var answer = Replayed(count: accepted.count)
-        if let refusal {
-            answer.notice = SQLError(
-                .successfulCompletion, "\(chosen.count - accepted.count) of \(chosen.count) records still cannot be read and stay in \"\(object.name)_rejects\"",
-                detail: "The first: \(refusal)", hint: "USING gives the corrected record, such as USING replace(convert_from(raw, 'UTF8'), '''', '\"').")
-        }
-        return answer
+        return Replayed(count: accepted.count, notices: ReplayReport(choice, refused, source: object.name).notices)
     }
 
     /// The source that a statement names, and its side split.
@@ -74,8 +82,8 @@ extension Engine {
         }
     }
 
-    /// The rejects that are still there of those that rows name, each once, with their corrected records.
-    private func entries(of source: ObjectID, _ rows: [DeltaBatch]) -> [ReplayLog.Entry] {
+    /// The rejects that are still there of those that rows name.
+    private func choice(of source: ObjectID, _ rows: [DeltaBatch]) -> ReplayChoice {
         struct Name: Hashable {
             var topic: String
             var partition: Int64
@@ -85,35 +93,30 @@ extension Engine {
         for entry in rejects.entries(of: source) where entry.reject.column == nil {
             splits[Name(topic: entry.split.topic, partition: Int64(entry.split.partition), offset: entry.reject.position)] = entry.split
         }
-        var found: [ReplayLog.Entry] = []
+        var choice = ReplayChoice()
         for batch in rows {
             for row in 0..<batch.count {
                 guard case .string(let topic) = batch.columns[0].scalar(row), case .int(let partition) = batch.columns[1].scalar(row),
-                    case .int(let offset) = batch.columns[2].scalar(row)
+                    case .int(let offset) = batch.columns[2].scalar(row),
+                    let split = splits.removeValue(forKey: Name(topic: topic, partition: partition, offset: offset))
                 else { continue }
-                let record: [UInt8]
                 switch batch.columns[3].scalar(row) {
-                case .bytes(let bytes): record = bytes
-                case .string(let text): record = Array(text.utf8)
-                default: continue  // NULL leaves the reject as it is.
+                case .bytes(let bytes): choice.entries.append(ReplayLog.Entry(split: split, position: offset, record: bytes))
+                case .string(let text): choice.entries.append(ReplayLog.Entry(split: split, position: offset, record: Array(text.utf8)))
+                default: choice.uncorrected.append(RejectStore.Key(split: split, position: offset))
                 }
-                guard let split = splits.removeValue(forKey: Name(topic: topic, partition: partition, offset: offset)) else { continue }
-                found.append(ReplayLog.Entry(split: split, position: offset, record: record))
             }
         }
-        return found
+        return choice
     }
 
-    /// Those that decode as whole records, and why the first other one does not.
-    private func decoding(
-        _ entries: [ReplayLog.Entry], _ definition: SourceDefinition, _ object: CatalogObject
-    ) throws(SQLError) -> ([ReplayLog.Entry], refusal: String?) {
-        guard !entries.isEmpty else { return ([], nil) }
+    /// What of corrected records cannot be read; positions are their places in the list.
+    private func refusals(
+        of entries: [ReplayLog.Entry], _ definition: SourceDefinition, _ object: CatalogObject
+    ) throws(SQLError) -> [Reject] {
+        guard !entries.isEmpty else { return [] }
         let decoder = try definition.makeDecoder(Array(object.columns.indices))
-        let chunk = RawChunk(lines: entries.map(\.record), from: 0, partition: ReplayingConnector.split.partition)
-        let refused = decoder.decode(chunk).rejects.filter { $0.column == nil }
-        let numbers = Set(refused.map(\.position))
-        return (entries.indices.filter { !numbers.contains(Int64($0)) }.map { entries[$0] }, refused.first?.reason)
+        return decoder.decode(RawChunk(lines: entries.map(\.record), from: 0, partition: ReplayingConnector.split.partition)).rejects
     }
 
     // MARK: Where side splits are kept
@@ -180,20 +183,39 @@ extension Session {
         let condition = statement.condition.map { " AND (\($0.description))" } ?? ""
         // As a query, so that both expressions may be whatever a query may say.
         let text = "SELECT topic, \"partition\", \"offset\", \(record) AS record FROM \(name.description) WHERE column_name IS NULL\(condition)"
-        let rows: [DeltaBatch]
+        let bound: BoundQuery
         do throws(SQLError) {
             guard case .query(let query) = try Parser.parseStatement(text) else { throw SQLError(.internalError, "REPLAY REJECTS asks for no query") }
-            let bound = try await bind(query, [])
+            bound = try await bind(query, [])
             guard [.bytea, .varchar].contains(bound.schema[3].type) else {
                 throw SQLError(.datatypeMismatch, "the corrected record is \(bound.schema[3].type.name), not bytea or varchar", hint: "Cast it.")
             }
-            rows = try await engine.queryRun(bound, session: context).collect(context.cancellation)
-        } catch {
-            // Its positions are those of the query.
-            throw SQLError(error.sqlState, error.message, detail: error.detail, hint: error.hint, at: source.span.source)
+        } catch { throw error.elsewhere(at: source.span.source) }
+        var session = context
+        session.raisesErrors = true
+        var failure: SQLError?
+        var rows: [DeltaBatch]
+        do throws(SQLError) { rows = try await engine.queryRun(bound, session: session).collect(session.cancellation) } catch {
+            // One record that an expression fails for is left as it is; the others go on.
+            guard error.sqlState.isDataException else { throw error.elsewhere(at: source.span.source) }
+            failure = error
+            session.raisesErrors = false
+            do throws(SQLError) { rows = try await engine.queryRun(bound, session: session).collect(session.cancellation) } catch {
+                throw error.elsewhere(at: source.span.source)
+            }
         }
-        let answer = try await engine.replay(statement, rows: rows, session: context)
-        if let notice = answer.notice { self.notice(notice) }
+        let answer = try await engine.replay(statement, rows: rows, failure: failure, session: context)
+        for notice in answer.notices { self.notice(notice) }
         return .done(tag: "REPLAY \(answer.count)")
     }
+}
+
+extension SQLError {
+    /// Of the query that stands for a statement: its positions are none in the statement.
+    fileprivate func elsewhere(at span: SourceSpan) -> SQLError { SQLError(sqlState, message, detail: detail, hint: hint, at: span) }
+}
+
+extension SQLState {
+    /// A value is the reason, as in a division by zero.
+    fileprivate var isDataException: Bool { code.hasPrefix("22") }
 }

@@ -20,6 +20,7 @@ final class ReplayingConnector: SourceConnector {
     }
 
     var isBounded: Bool { connector.isBounded }
+    var numbersRecords: Bool { connector.numbersRecords }
     var status: String? { connector.status }
     var incarnation: String? { connector.incarnation }
     func expect(incarnation: String) { connector.expect(incarnation: incarnation) }

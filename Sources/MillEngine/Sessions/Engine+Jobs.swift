@@ -3,7 +3,6 @@ import MillCatalog
 import MillColumnar
 import MillConnectorKit
 import MillDataflow
-import MillPlan
 import MillStore
 
 /// One line of SHOW JOBS.
@@ -16,23 +15,19 @@ struct JobLine: Sendable {
 
     var id: ObjectID
     var name: String
-    var state: String
+    var condition: Condition
     var epoch: Epoch
     var statistics: JobStatistics
-    /// Records between what its sources have read and their ends; nil when it reads no source.
+    /// Records that it has not had yet of its own sources; nil when it reads none, or it is not known.
     var lag: Int64?
     var rejects: Int
-    var message: String?
-    /// Since when it does not get on, and when it is tried again; microseconds since 1970.
-    var sinceMicros: Int64?
-    var nextTryMicros: Int64?
 
     var row: [Scalar] {
         [
-            .int(Int64(id.number)), .string(name), .string(state), .int(Int64(epoch.number)), .int(Int64(statistics.rowCount)),
+            .int(Int64(id.number)), .string(name), .string(condition.state), .int(Int64(epoch.number)), .int(Int64(statistics.rowCount)),
             lag.map { .int($0) } ?? .null, .int(Int64(statistics.stateByteCount)), .int(statistics.errorCount), .int(Int64(rejects)),
-            message.map { .string($0) } ?? .null, sinceMicros.map { .int($0) } ?? .null, nextTryMicros.map { .int($0) } ?? .null,
-            .int(statistics.lateCount),
+            condition.message.map { .string($0) } ?? .null, condition.sinceMicros.map { .int($0) } ?? .null,
+            condition.nextTryMicros.map { .int($0) } ?? .null, .int(statistics.lateCount),
         ]
     }
 }
@@ -41,22 +36,26 @@ extension Engine {
     /// All materialized views, oldest first, with what they do now.
     func jobLines() async -> [JobLine] {
         if let phase = restoration.gate.phase { return recoveringLines(phase) }
-        let (record, parts) = await conductor.onWorkers(whileHeld: .runs) { $0.jobStatistics }
+        let (record, parts) = await conductor.onWorkers(whileHeld: .runs) { ($0.jobStatistics, $0.places) }
         noteTroubles()
         var statistics: [ObjectID: JobStatistics] = [:]
-        for part in parts { for (id, values) in part { statistics[id, default: JobStatistics()].merge(values) } }
-        return catalog.objects.filter { $0.kind == .materializedView }.map { object in
+        var places: [ObjectID: [ObjectID: [SourceSplit: SplitPlace]]] = [:]
+        for (counted, reached) in parts {
+            for (id, values) in counted { statistics[id, default: JobStatistics()].merge(values) }
+            // No two workers have the same split.
+            for (id, sources) in reached { places[id, default: [:]].merge(sources) { $0.merging($1) { first, _ in first } } }
+        }
+        let conditions = jobConditions(record)
+        return catalog.objects.compactMap { object in
+            guard let condition = conditions[object.id] else { return nil }
             let sourceIDs = inputSources(of: object.id)
-            let trouble = trouble(of: object.id, reading: sourceIDs)
-            let pause = ([object.id] + sourceIDs).first { paused[$0] != nil }
             return JobLine(
-                id: object.id, name: object.name, state: state(of: object.id, trouble, isPaused: pause != nil, record), epoch: record.epoch, statistics: statistics[object.id] ?? JobStatistics(), lag: lag(of: sourceIDs, record),
+                id: object.id, name: object.name, condition: condition, epoch: record.epoch,
+                statistics: statistics[object.id] ?? JobStatistics(), lag: lag(of: sourceIDs, places[object.id]),
                 rejects: sourceIDs.reduce(0) { sum, id in
                     let counts = rejects.counts(of: id)
                     return sum + counts.kept + counts.dropped
-                },
-                message: trouble?.reason.description ?? pause.flatMap { $0 == object.id ? nil : sources.definition($0).map { "source \"\($0.name)\" is paused" } },
-                sinceMicros: trouble?.sinceMicros, nextTryMicros: trouble?.nextTryMicros)
+                })
         }
     }
 
@@ -67,39 +66,11 @@ extension Engine {
             let failure = restoration.reasons[object.id]
             let part = state.jobs[object.id] ?? RecoveryProgress.Part()
             return JobLine(
-                id: object.id, name: object.name, state: failure != nil ? "failed" : "recovering", epoch: conductor.published.epoch,
-                statistics: JobStatistics(stateByteCount: part.bytesRead, rowCount: Int(part.rowsRead)), lag: nil, rejects: 0,
-                message: failure?.description ?? RecoveryStatus.text(phase, part))
+                id: object.id, name: object.name,
+                condition: Condition(failure != nil ? "failed" : "recovering", message: failure?.description ?? RecoveryStatus.text(phase, part)),
+                epoch: conductor.published.epoch,
+                statistics: JobStatistics(stateByteCount: part.bytesRead, rowCount: Int(part.rowsRead)), lag: nil, rejects: 0)
         }
-    }
-
-    /// `failed` needs somebody's help, `retrying` does not.
-    private func state(of id: ObjectID, _ trouble: Trouble?, isPaused: Bool, _ record: EpochRecord) -> String {
-        if let trouble, !trouble.mayPass { return "failed" }
-        if restoration.reasons[id] != nil { return "retrying" }
-        if creating.contains(id) { return restoration.recovering[id] != nil ? "recovering" : "creating" }
-        if isPaused { return "paused" }
-        if trouble != nil { return "retrying" }
-        return record.catchingUp.contains(id) ? "catching up" : "running"
-    }
-
-    /// The sources that a job's own plan reads.
-    private func inputSources(of job: ObjectID) -> [ObjectID] {
-        (plans[job]?.nodes ?? []).compactMap { node in
-            if case .source(let relation, _) = node.operation { relation.id } else { nil }
-        }
-    }
-
-    private func lag(of sourceIDs: [ObjectID], _ record: EpochRecord) -> Int64? {
-        guard !sourceIDs.isEmpty else { return nil }
-        var total: Int64 = 0
-        for id in sourceIDs {
-            for (split, mark) in record.highWatermarks[id] ?? [:] {
-                let offset = record.offsets[id]?[split] ?? mark
-                total += max(mark.position - offset.position, 0)
-            }
-        }
-        return total
     }
 
     /// Returns when everything that the running sources held at the call is visible.

@@ -1,19 +1,16 @@
 import MillBase
-import MillBinder
 import MillCatalog
 import MillColumnar
-import MillOptimizer
-import MillPlan
-import MillIO
 import MillSQL
 import Synchronization
 
-/// SHOW, DESCRIBE and EXPLAIN: answers made of the catalog and the running jobs.
+/// SHOW and DESCRIBE: answers made of the catalog and the running jobs.
 extension Session {
     /// The columns of what a statement without a query returns; nil when it returns nothing.
     static func schema(of statement: Statement) -> Schema? {
         switch statement {
         case .show(.objects(.jobs, _, _)): JobLine.schema
+        case .show(.objects(.sources, _, _)): SourceLine.schema
         case .show(.objects): [Field("Name", .varchar)]
         case .show(.columns), .describe:
             [Field("Name", .varchar), Field("Type", .varchar), Field("Is Hidden", .varchar), Field("Description", .varchar)]
@@ -32,6 +29,8 @@ extension Session {
         switch statement {
         case .show(.objects(.jobs, _, let like)):
             rows = await engine.jobLines().filter { Self.matches($0.name, like) }.map(\.row)
+        case .show(.objects(.sources, let schemaName, let like)):
+            rows = await engine.sourceLines(in: schemaName?.last.name ?? "public").filter { Self.matches($0.name, like) }.map(\.row)
         case .show(.objects(let list, let schemaName, let like)):
             rows = try await names(list, in: schemaName?.last.name).filter { Self.matches($0, like) }.map { [.string($0)] }
         case .show(.columns(let name, let like)): rows = try await columns(of: name).filter { Self.matches($0.name, like) }.map(Self.line)
@@ -61,7 +60,6 @@ extension Session {
         let catalog = await engine.catalog
         let kind: CatalogObject.Kind
         switch list {
-        case .sources: kind = .source
         case .tables: kind = .table
         case .materializedViews: kind = .materializedView
         case .views: kind = .view
@@ -69,7 +67,7 @@ extension Session {
         case .schemas: return catalog.schemas
         case .databases: return [databaseName]
         case .internalTables, .indexes, .connections, .functions, .secrets, .cluster, .processList, .subscriptions, .cursors: return []
-        case .jobs: preconditionFailure("jobs have lines of their own")
+        case .jobs, .sources: preconditionFailure("jobs and sources have lines of their own")
         }
         return catalog.objects.filter { $0.kind == kind && $0.schemaName == (schemaName ?? "public") }.map(\.name)
     }
@@ -99,48 +97,6 @@ extension Session {
             }
         }
         return reachable.contains(text.count)
-    }
-
-    // MARK: EXPLAIN
-
-    func explain(_ statement: Explain) async throws(SQLError) -> Outcome {
-        if statement.isAnalyze { throw SQLError(.featureNotSupported, "EXPLAIN ANALYZE is not supported", hint: "SHOW JOBS shows what running jobs do.") }
-        let stages = Set(statement.options.map { $0.name.name.uppercased() })
-        let text: String
-        if stages.contains("AST") {
-            text = statement.statement.description
-        } else {
-            text = try await plan(of: statement.statement, stages)
-        }
-        let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { [Scalar.string(String($0))] }
-        return .table(Engine.batches(lines, [Field("QUERY PLAN", .varchar)]), verb: "EXPLAIN")
-    }
-
-    private func plan(of statement: Statement, _ stages: Set<String>) async throws(SQLError) -> String {
-        let reader = await engine.reader
-        let properties = await engine.relationProperties
-        switch statement {
-        case .query(let query):
-            let bound = try await bind(query, [])
-            if stages.contains("BOUND") { return bound.explained }
-            let optimized = Optimizer.optimize(bound)
-            if stages.contains("LOGICAL") { return optimized.explained }
-            return StreamPlanner.planQuery(optimized, relationProperties: properties).explained
-        case .createView(let view):
-            let whole = try Binder(catalog: reader, context: context.binderContext(.view)).bind(createView: view)
-            let bound = whole.query
-            if stages.contains("BOUND") { return bound.explained }
-            let optimized = Optimizer.optimize(bound)
-            if stages.contains("LOGICAL") || !view.isMaterialized { return optimized.explained }
-            return try Engine.plan(whole, emitsOnClose: view.emitOnWindowClose, at: view.name.span.source, properties).explained
-        case .insert, .update, .delete:
-            let binder = Binder(catalog: reader, context: context.binderContext(.statement(now: engine.environment.clock.nowMicros)))
-            return try binder.bind(write: statement).map { write in
-                write.title + "\n" + Optimizer.optimize(write.query).explained.split(separator: "\n").map { "  " + $0 }.joined(separator: "\n")
-            }.joined()
-        default:
-            throw SQLError(.featureNotSupported, "EXPLAIN of this statement is not supported", hint: "Queries, INSERT, UPDATE, DELETE and CREATE MATERIALIZED VIEW can be explained.")
-        }
     }
 }
 

@@ -4,6 +4,7 @@ import MillColumnar
 import MillConnectorKit
 import MillDataflow
 import MillPlan
+import MillStore
 
 /// Rows of the relations that the engine makes when they are read.
 extension Engine {
@@ -24,9 +25,15 @@ extension Engine {
     }
 
     private func rejectRows(_ source: ObjectID) -> [[Scalar]] {
-        rejects.entries(of: source).map { entry in
-            [
-                .string(entry.split.topic), .int(Int64(entry.split.partition)), .int(entry.reject.position),
+        let replayed = replayLogs[source]?.entries ?? []
+        return rejects.entries(of: source).map { entry in
+            var (split, position) = (entry.split, entry.reject.position)
+            // A value of a replayed record is where the record was at first.
+            if split == ReplayingConnector.split, entry.reject.column != nil, replayed.indices.contains(Int(position)) {
+                (split, position) = (replayed[Int(position)].split, replayed[Int(position)].position)
+            }
+            return [
+                .string(split.topic), .int(Int64(split.partition)), .int(position),
                 entry.reject.column.map { .string($0) } ?? .null, .bytes(entry.reject.raw), .string(entry.reject.reason), .int(entry.rejectedAtMicros),
             ]
         }

@@ -58,14 +58,20 @@ package enum Show: Hashable, Sendable {
 
 package struct Explain: Hashable, Sendable {
     package struct Option: Hashable, Sendable {
-        /// Upper case: `VERBOSE`, `AST`, `CIRCUIT`, ...
+        /// Upper case: `VERBOSE`, `AST`, `LOGICAL`, ...
         package var name: Identifier
         package var value: WithOption.Value?
     }
 
+    package enum Subject: Hashable, Sendable {
+        case statement(Statement)
+        /// One that is there: EXPLAIN MATERIALIZED VIEW name.
+        case materializedView(ObjectName)
+    }
+
     package var isAnalyze: Bool
     package var options: [Option]
-    package var statement: Statement
+    package var subject: Subject
 }
 
 package enum TransactionMode: Hashable, Sendable {

@@ -118,7 +118,7 @@ extension Parser {
 
     mutating func parseExplain() throws(SQLError) -> Statement {
         try expect(.explain)
-        var explain = Explain(isAnalyze: false, options: [], statement: .flush)
+        var explain = Explain(isAnalyze: false, options: [], subject: .statement(.flush))
         if accept(.analyze) || accept(.analyse) { explain.isAnalyze = true }
         if kind == .leftParenthesis, Self.isLabel(ahead(1)), !beginsQuery(at: 1) {
             explain.options = try parenthesized { parser throws(SQLError) in
@@ -129,7 +129,7 @@ extension Parser {
         } else if isNext(.verbose) {
             explain.options = [Explain.Option(name: try parseUpperWord(), value: nil)]
         }
-        explain.statement = try parseStatement()
+        explain.subject = accept(.materialized, .view) ? .materializedView(try parseObjectName()) : .statement(try parseStatement())
         return .explain(explain)
     }
 
@@ -148,7 +148,7 @@ extension Parser {
     mutating func parseJobControl(_ keyword: Keyword) throws(SQLError) -> Statement {
         guard let verb = JobControl.Verb(rawValue: keyword.upper) else { throw syntaxError() }
         advance()
-        let kind = try parseObjectKind()
+        let kind = try parseObjectKind(expecting: verb == .rebuild ? "MATERIALIZED VIEW" : "SOURCE or MATERIALIZED VIEW")
         return .jobControl(JobControl(verb: verb, kind: kind, name: try parseObjectName()))
     }
 

@@ -68,7 +68,10 @@ extension Parser {
     }
 
     /// The kind of object that the next words name.
-    mutating func parseObjectKind() throws(SQLError) -> ObjectKind {
+    /// - Parameter expected: those that the statement takes, as its hint names them.
+    mutating func parseObjectKind(
+        expecting expected: String = "TABLE, SOURCE, VIEW, MATERIALIZED VIEW or another kind of object"
+    ) throws(SQLError) -> ObjectKind {
         if accept(.materialized, .view) { return .materializedView }
         let kind: ObjectKind
         switch keyword {
@@ -82,7 +85,7 @@ extension Parser {
         case .connection: kind = .connection
         case .secret: kind = .secret
         case .function: kind = .function
-        default: throw syntaxError(expecting: "a kind of object")
+        default: throw syntaxError(expecting: expected)
         }
         advance()
         return kind

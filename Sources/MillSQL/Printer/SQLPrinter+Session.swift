@@ -69,7 +69,12 @@ extension SQLPrinter {
             }
             write(" ")
         }
-        write(explain.statement)
+        switch explain.subject {
+        case .statement(let statement): write(statement)
+        case .materializedView(let name):
+            write("MATERIALIZED VIEW ")
+            write(name)
+        }
     }
 
     // MARK: Transactions
