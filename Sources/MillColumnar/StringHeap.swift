@@ -1,9 +1,14 @@
+import CMemory
+
 /// The bytes of long strings: grows by chunks that never move, freed as a whole with its last owner.
 ///
 /// One thread fills it; once a column that points into it is shared, nothing is written to bytes already handed out.
 /// Every chunk has 64 readable bytes after its end, which vectorised readers may touch.
 package final class StringHeap: @unchecked Sendable {
     private var chunks: [UnsafeMutableRawPointer] = []
+    /// Chunks of a heap that has outgrown single ones, each a large page of the system: a page fault for each 4 KiB took a tenth of the
+    /// time of a join that keeps whole rows, and more with several threads, which all fault in one address space.
+    private var largeChunks: [UnsafeMutableRawPointer] = []
     /// Behind a fixed address: every string asks for it, and a variable of a class is checked for overlapping access.
     private let free: UnsafeMutablePointer<Free>
     private var nextChunkBytes: Int
@@ -36,6 +41,7 @@ package final class StringHeap: @unchecked Sendable {
 
     deinit {
         for chunk in chunks { chunk.deallocate() }
+        for chunk in largeChunks { mill_large_free(chunk, Self.largeChunkBytes) }
         free.deallocate()
     }
 
@@ -48,13 +54,30 @@ package final class StringHeap: @unchecked Sendable {
     }
 
     private func addChunk(atLeast count: Int) {
-        let size = max(count, nextChunkBytes)
-        nextChunkBytes = min(nextChunkBytes * 2, 1 << 20)
-        let chunk = UnsafeMutableRawPointer.allocate(byteCount: size + 64, alignment: 16)
-        chunks.append(chunk)
+        let (chunk, size) = largeChunk(atLeast: count) ?? smallChunk(atLeast: count)
         byteCount += size
         free.pointee = Free(start: chunk, count: size)
     }
+
+    private func smallChunk(atLeast count: Int) -> (UnsafeMutableRawPointer, Int) {
+        let size = max(count, nextChunkBytes)
+        nextChunkBytes = min(nextChunkBytes * 2, Self.smallChunkBytesMax)
+        let chunk = UnsafeMutableRawPointer.allocate(byteCount: size + Self.slackBytes, alignment: 16)
+        chunks.append(chunk)
+        return (chunk, size)
+    }
+
+    /// nil while the heap is small, for what does not fit, and when the system has no memory of that kind.
+    private func largeChunk(atLeast count: Int) -> (UnsafeMutableRawPointer, Int)? {
+        let size = Self.largeChunkBytes - Self.slackBytes
+        guard byteCount > Self.largeChunkBytes, count <= size, let chunk = mill_large_allocate(Self.largeChunkBytes) else { return nil }
+        largeChunks.append(chunk)
+        return (chunk, size)
+    }
+
+    private static let smallChunkBytesMax = 1 << 20
+    private static let largeChunkBytes = 2 << 20
+    private static let slackBytes = 64
 
     /// A view of a copy of `bytes`.
     package func view(copying bytes: UnsafeBufferPointer<UInt8>) -> StringView {

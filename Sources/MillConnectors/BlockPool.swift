@@ -21,14 +21,16 @@ final class Block: @unchecked Sendable {
     }
 }
 
-/// Memory of a few blocks, kept for the next ones: fresh pages cost more than reading into them. Safe from any thread.
+/// Memory of blocks, kept for the next ones: fresh pages cost more than reading into them. Enough for what several workers hold
+/// at once while rows go from one to the other. Safe from any thread.
 final class BlockPool: Sendable {
     static let slackBytes = 64
-    private static let keptMax = 8
+    private static let keptBytesMax = 32 << 20
 
     private struct Free: @unchecked Sendable {
         /// Each belongs to nobody else.
         var blocks: [(start: UnsafeMutableRawPointer, capacity: Int)] = []
+        var byteCount = 0
     }
 
     private let free = Mutex(Free())
@@ -43,7 +45,9 @@ final class BlockPool: Sendable {
     func take(_ capacity: Int) -> Block {
         let kept = free.withLock { free -> (start: UnsafeMutableRawPointer, capacity: Int)? in
             // A much larger one stays for whoever needs its size.
-            free.blocks.lastIndex { $0.capacity >= capacity && $0.capacity <= 2 * capacity }.map { free.blocks.remove(at: $0) }
+            guard let index = free.blocks.lastIndex(where: { $0.capacity >= capacity && $0.capacity <= 2 * capacity }) else { return nil }
+            free.byteCount -= free.blocks[index].capacity
+            return free.blocks.remove(at: index)
         }
         if let kept { return Block(start: kept.start, capacity: kept.capacity, pool: self) }
         return Block(start: .allocate(byteCount: capacity + Self.slackBytes, alignment: 64), capacity: capacity, pool: self)
@@ -51,7 +55,8 @@ final class BlockPool: Sendable {
 
     fileprivate func put(_ start: UnsafeMutableRawPointer, _ capacity: Int) {
         let refused = free.withLock { free -> Bool in
-            guard free.blocks.count < Self.keptMax, capacity <= 16 << 20 else { return true }
+            guard free.byteCount + capacity <= Self.keptBytesMax else { return true }
+            free.byteCount += capacity
             free.blocks.append((start, capacity))
             return false
         }
