@@ -39,6 +39,7 @@ let modules: [Module] = [
     Module(name: "MillState", uses: ["MillBase", "MillColumnar", "MillIO", "CMemory"]),
     Module(name: "MillLog", uses: ["MillBase", "MillColumnar", "MillIO", "MillKafkaWire", "CChecksum"]),
     Module(name: "MillParquet", uses: ["MillBase", "MillColumnar", "MillIO", "CMemory", "CZstd", "CLZ4", "CSnappy", "CZlib"]),
+    Module(name: "MillObjectStore", uses: ["MillBase", "MillIO"], tests: false),
     // L4
     Module(name: "MillPlan", uses: ["MillBase", "MillColumnar", "MillExpr"]),
     Module(name: "MillCatalog", uses: ["MillBase", "MillColumnar", "MillPlan"]),

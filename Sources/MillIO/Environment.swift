@@ -40,14 +40,17 @@ package struct IOFailure: Error, Sendable, Hashable, CustomStringConvertible, SQ
     package var operation: String
     package var path: String
     package var errorNumber: Int32
+    /// What a store on the far side of a network said; nil where the system's words are all there is.
+    package var detail: String?
 
-    package init(_ operation: String, path: String, errorNumber: Int32) {
+    package init(_ operation: String, path: String, errorNumber: Int32, detail: String? = nil) {
         self.operation = operation
         self.path = path
         self.errorNumber = errorNumber
+        self.detail = detail
     }
 
-    package var description: String { "could not \(operation) \"\(path)\": \(systemMessage(errorNumber))" }
+    package var description: String { "could not \(operation) \"\(path)\": \(detail ?? systemMessage(errorNumber))" }
     /// No room is left on the disk, or of what this user may take of it.
     package var isDiskFull: Bool { errorNumber == ENOSPC || errorNumber == EDQUOT }
     /// 53100 when the disk is full, else 58030.
