@@ -39,12 +39,15 @@ let modules: [Module] = [
     Module(name: "MillState", uses: ["MillBase", "MillColumnar", "MillIO", "CMemory"]),
     Module(name: "MillLog", uses: ["MillBase", "MillColumnar", "MillIO", "MillKafkaWire", "CChecksum"]),
     Module(name: "MillParquet", uses: ["MillBase", "MillColumnar", "MillIO", "CMemory", "CZstd", "CLZ4", "CSnappy", "CZlib"]),
+    Module(name: "MillAvro", uses: ["MillBase", "MillIO", "CSnappy", "CZlib", "CZstd"]),
     Module(name: "MillObjectStore", uses: ["MillBase", "MillIO"], tests: false),
     // L4
     Module(name: "MillPlan", uses: ["MillBase", "MillColumnar", "MillExpr"]),
     Module(name: "MillCatalog", uses: ["MillBase", "MillColumnar", "MillPlan"]),
     Module(name: "MillTemplate", uses: ["MillBase"], packages: [("Yams", "Yams")]),
     Module(name: "MillStore", uses: ["MillBase", "MillIO", "MillState", "MillConnectorKit", "CChecksum"]),
+    Module(
+        name: "MillIceberg", uses: ["MillBase", "MillColumnar", "MillIO", "MillAvro", "MillParquet", "MillObjectStore", "CZlib"]),
     // L5
     Module(name: "MillBinder", uses: ["MillBase", "MillColumnar", "MillSQL", "MillExpr", "MillPlan", "MillCatalog"]),
     Module(name: "MillOptimizer", uses: ["MillBase", "MillColumnar", "MillExpr", "MillPlan"]),
