@@ -14,7 +14,8 @@ extension TableMetadata {
         lastUpdatedMillis = try json.requiredInt64("last-updated-ms")
         lastColumnID = try json.requiredInt("last-column-id")
         schemas = []
-        for value in json["schemas"].array ?? [try json.required("schema")] { schemas.append(try IcebergSchema(value)) }
+        let schemaValues = try json["schemas"].array ?? [json.required("schema")]
+        for value in schemaValues { schemas.append(try IcebergSchema(value)) }
         currentSchemaID = json["current-schema-id"].int ?? schemas.last?.schemaID ?? 0
         partitionSpecs = []
         for value in json["partition-specs"].array ?? [] { partitionSpecs.append(try PartitionSpec(value)) }
@@ -58,6 +59,12 @@ extension TableMetadata {
             "statistics": .array(statistics), "partition-statistics": .array(partitionStatistics),
         ]
         result = result.with("current-snapshot-id", references["main"].map { .int($0.snapshotID) })
-        return formatVersion >= 3 ? result.with("next-row-id", .int(nextRowID)) : result
+        switch formatVersion {
+        case 1:
+            // Its readers look for these.
+            return result.with("schema", currentSchema.json).with("partition-spec", .array(defaultPartitionSpec.fields.map(\.json)))
+        case 2: return result
+        default: return result.with("next-row-id", .int(nextRowID))
+        }
     }
 }
