@@ -14,7 +14,8 @@ extension TableMetadata {
         lastUpdatedMillis = try json.requiredInt64("last-updated-ms")
         lastColumnID = try json.requiredInt("last-column-id")
         schemas = []
-        let schemaValues = try json["schemas"].array ?? [json.required("schema")]
+        // Format 1 has one, under a name of its own.
+        let schemaValues = json["schemas"].array ?? [json["schema"]]
         for value in schemaValues { schemas.append(try IcebergSchema(value)) }
         currentSchemaID = json["current-schema-id"].int ?? schemas.last?.schemaID ?? 0
         partitionSpecs = []
