@@ -40,7 +40,7 @@ package struct LocalObjectStore: ObjectStore {
         if condition == .isMissing, try files.look(at: place.path) != nil { throw Self.unmet(location, condition) }
         let temporary = try makeTemporary(for: place)
         do throws(IOFailure) {
-            try bytes.withUnsafeBytes { bytes throws(IOFailure) in try temporary.write(bytes, at: 0) }
+            try bytes.withUnsafeBufferPointer { (bytes) throws(IOFailure) in try temporary.write(UnsafeRawBufferPointer(bytes), at: 0) }
             try publish(temporary, place, condition, location)
         } catch {
             try? files.remove(temporary.path)  // What stays is a leftover like a crash's.
@@ -55,7 +55,7 @@ package struct LocalObjectStore: ObjectStore {
             throw IOFailure("get", path: location, errorNumber: EFBIG, detail: "it has \(size) bytes, at most \(Self.getBytesMax) are read whole")
         }
         var bytes = [UInt8](repeating: 0, count: size)
-        let count = try bytes.withUnsafeMutableBytes { buffer throws(IOFailure) in try file.read(at: 0, into: buffer) }
+        let count = try bytes.withUnsafeMutableBufferPointer { (bytes) throws(IOFailure) in try file.read(at: 0, into: UnsafeMutableRawBufferPointer(bytes)) }
         bytes.removeLast(size - count)
         return bytes
     }
@@ -76,12 +76,11 @@ package struct LocalObjectStore: ObjectStore {
     }
 
     package func list(_ prefix: String) throws(IOFailure) -> [ObjectEntry] {
-        let place = try FileLocation(prefix, "list", root: nil)
-        // A root itself, with or without its slash, and what is in it; not what begins like it.
-        let top = place.directory
-        if let root, top != root, !(top + "/").hasPrefix(root + "/") { _ = try FileLocation(prefix + "/", "list", root: root) }
+        var place = try FileLocation(prefix, "list", root: root)
+        // Not what is beside the root and begins like it.
+        if place.path == root { place.path += "/" }
         var entries: [ObjectEntry] = []
-        try walk(top, of: place, depth: 0) { path, status throws(IOFailure) in
+        try walk(place.directory, of: place, depth: 0) { path, status throws(IOFailure) in
             guard !status.isDirectory else { return }
             entries.append(Self.entry(place.location(of: path), status))
             guard entries.count <= Self.listCountMax else {
