@@ -84,7 +84,7 @@ final class LoopbackServer: Sendable {
 }
 
 /// The libc function whose name a method above shadows. A client that has gone is an error, not a signal.
-private func unsafeSend(_ connection: Int32, _ bytes: UnsafeRawPointer, _ count: Int) -> Int { send(connection, bytes, count, Int32(MSG_NOSIGNAL.rawValue)) }
+private func unsafeSend(_ connection: Int32, _ bytes: UnsafeRawPointer, _ count: Int) -> Int { send(connection, bytes, count, Int32(MSG_NOSIGNAL)) }
 
 /// An answer in HTTP.
 func reply(_ status: String, _ body: String = "", _ headers: String = "") -> [UInt8] {
