@@ -59,7 +59,7 @@ package struct CatalogFailure: Error, Hashable, Sendable {
         }
     }
 
-    var answer: CatalogAnswer {
+    package var answer: CatalogAnswer {
         CatalogAnswer(status, ["error": ["message": .string(message), "type": .string(type), "code": JSONValue(status)]])
     }
 }

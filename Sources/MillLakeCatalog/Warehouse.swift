@@ -25,7 +25,8 @@ struct Warehouse: Sendable {
     /// Whether the warehouse may have something there.
     func allows(_ location: String) -> Bool {
         let allowed = (storage["allowedLocations"].array ?? []).compactMap(\.string) + [baseLocation]
-        return allowed.contains { Location.isBelow(location, $0) }
+        // "s3://bucket/*" means what "s3://bucket" means.
+        return allowed.contains { Location.isBelow(location, $0.hasSuffix("/*") ? String($0.dropLast(2)) : $0) }
     }
 
     /// What clients need to reach its files. Keys are given to those alone that ask to be given some.
