@@ -65,7 +65,8 @@ def play_pyiceberg(checks, service):
     staged.append(ROWS)
     staged.commit_transaction()
     checks.check(catalog.load_table("shop.ctas").scan().to_arrow().num_rows == 3, "a staged table comes with its rows")
-    parts = catalog.create_table("shop.parts", schema=ROWS.schema, partition_spec=PartitionSpec(PartitionField(1, 1000, BucketTransform(4), "b")))
+    shape = Schema(NestedField(1, "id", LongType()), NestedField(2, "name", StringType()))
+    parts = catalog.create_table("shop.parts", schema=shape, partition_spec=PartitionSpec(PartitionField(1, 1000, BucketTransform(4), "b")))
     parts.append(pa.table({"id": pa.array(range(20), pa.int64()), "name": ["x"] * 20}))
     checks.check(parts.inspect.files().num_rows > 1, "a partitioned table has its rows in partitions")
     with table.manage_snapshots() as change:
