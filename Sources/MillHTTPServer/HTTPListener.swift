@@ -85,7 +85,9 @@ final class HTTPListener: Sendable {
             state.clients[id] = channel
             return true
         }
-        if isAdmitted { channel.closeFuture.whenComplete { [weak self] _ in self?.state.withLock { _ = $0.clients.removeValue(forKey: id) } } }
+        if isAdmitted {
+            channel.closeFuture.whenComplete { [weak self] _ in self?.state.withLock { _ = $0.clients.removeValue(forKey: id) } }
+        }
         return isAdmitted
     }
 }

@@ -12,7 +12,8 @@ package final class HTTPServer: Sendable {
 
     /// - Parameter group: the threads that sockets live on; the process-wide ones when nil.
     package init(
-        _ options: HTTPServerOptions, reporter: any HealthReporter, group: (any EventLoopGroup)? = nil, logger: Logger = Logger(label: "millrace.http")
+        _ options: HTTPServerOptions, reporter: any HealthReporter, group: (any EventLoopGroup)? = nil,
+        logger: Logger = Logger(label: "millrace.http")
     ) {
         self.options = options
         let desk = HealthDesk(reporter)

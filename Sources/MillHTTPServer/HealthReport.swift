@@ -22,7 +22,9 @@ package struct HealthReport: Sendable {
         package var sinceMicros: Int64?
         package var nextTryMicros: Int64?
 
-        package init(id: ObjectID, name: String, state: String, reason: String? = nil, sinceMicros: Int64? = nil, nextTryMicros: Int64? = nil) {
+        package init(
+            id: ObjectID, name: String, state: String, reason: String? = nil, sinceMicros: Int64? = nil, nextTryMicros: Int64? = nil
+        ) {
             self.id = id
             self.name = name
             self.state = state

@@ -175,12 +175,16 @@ final class RequestConnection: ChannelDuplexHandler {
         }
         if !keeps { head.headers.add(name: "connection", value: "close") }
         context.write(wrapOutboundOut(.head(head)), promise: nil)
-        if !withoutBody, !reply.body.isEmpty { context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: reply.body)))), promise: nil) }
+        if !withoutBody, !reply.body.isEmpty {
+            context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: reply.body)))), promise: nil)
+        }
         return context.writeAndFlush(wrapOutboundOut(.end(nil)))
     }
 
     /// Lets something happen unless another deadline comes in its place before.
-    private func arm(_ context: ChannelHandlerContext, _ timeout: Duration, _ body: @escaping (RequestConnection, ChannelHandlerContext) -> Void) {
+    private func arm(
+        _ context: ChannelHandlerContext, _ timeout: Duration, _ body: @escaping (RequestConnection, ChannelHandlerContext) -> Void
+    ) {
         deadline?.cancel()
         let bound = NIOLoopBound((self, context, body), eventLoop: context.eventLoop)
         deadline = context.eventLoop.scheduleTask(in: TimeAmount(timeout)) {

@@ -63,7 +63,8 @@ package final class RequestServer: Sendable {
 
     /// - Parameter group: the threads that sockets live on; the process-wide ones when nil.
     package init(
-        _ options: RequestServerOptions, handler: any RequestHandler, group: (any EventLoopGroup)? = nil, logger: Logger = Logger(label: "millrace.http")
+        _ options: RequestServerOptions, handler: any RequestHandler, group: (any EventLoopGroup)? = nil,
+        logger: Logger = Logger(label: "millrace.http")
     ) {
         self.options = options
         let threads = NIOThreadPool(numberOfThreads: options.threadCount)

@@ -81,7 +81,8 @@ extension LakeCatalog {
                 throw CatalogFailure.unauthorized("the token is not one of this catalog's; POST /api/catalog/v1/oauth/tokens gives one")
             }
             guard row["expires_millis"] > nowMillis else {
-                throw CatalogFailure(419, "AuthenticationTimeoutException", "the token has expired; POST /api/catalog/v1/oauth/tokens gives another")
+                throw CatalogFailure(
+                    419, "AuthenticationTimeoutException", "the token has expired; POST /api/catalog/v1/oauth/tokens gives another")
             }
             let principal: String = row["principal"]
             return Caller(principal: principal, roles: try Self.roles(of: principal, scope: row["scope"], database))
@@ -91,7 +92,9 @@ extension LakeCatalog {
     /// The roles of a principal that a scope lets count: all, or those it names as `PRINCIPAL_ROLE:name`.
     static func roles(of principal: String, scope: String, _ database: Database) throws -> Set<String> {
         let all = try String.fetchSet(database, sql: "SELECT role FROM principals_in_roles WHERE principal = ?", arguments: [principal])
-        let named = scope.split(separator: " ").filter { $0.hasPrefix("PRINCIPAL_ROLE:") }.map { String($0.dropFirst("PRINCIPAL_ROLE:".count)) }
+        let named = scope.split(separator: " ").filter { $0.hasPrefix("PRINCIPAL_ROLE:") }.map {
+            String($0.dropFirst("PRINCIPAL_ROLE:".count))
+        }
         guard !named.isEmpty, !named.contains("ALL") else { return all }
         return all.intersection(named)
     }
@@ -117,7 +120,8 @@ extension LakeCatalog {
         guard isGiven else {
             throw CatalogFailure.forbidden(
                 "Principal '\(caller.principal)' with activated PrincipalRoles '\(caller.roles.sorted())' is not authorized to "
-                    + "\(access == .read ? "read" : "change") \(namespace.isEmpty ? "catalog \(warehouse.name)" : (namespace + [name].compactMap { $0 }).joined(separator: "."))")
+                    + "\(access == .read ? "read" : "change") \(namespace.isEmpty ? "catalog \(warehouse.name)" : (namespace + [name].compactMap { $0 }).joined(separator: "."))"
+            )
         }
     }
 

@@ -44,7 +44,8 @@ package struct CatalogFailure: Error, Hashable, Sendable {
         case let error as DatabaseError:
             let isFull = error.resultCode == .SQLITE_FULL
             self = CatalogFailure(
-                isFull ? 507 : 500, "ServiceFailureException", "the catalog's database failed: \(error.message ?? error.resultCode.description)")
+                isFull ? 507 : 500, "ServiceFailureException",
+                "the catalog's database failed: \(error.message ?? error.resultCode.description)")
         default: self = CatalogFailure(500, "ServiceFailureException", "\(error)")
         }
     }

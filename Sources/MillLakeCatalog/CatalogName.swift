@@ -7,9 +7,12 @@ enum CatalogName {
 
     /// A warehouse's: it is sent back as a prefix of paths.
     static func checkWarehouse(_ name: String) throws(CatalogFailure) {
-        let isPlain = name.unicodeScalars.allSatisfy { $0.isASCII && ($0.properties.isAlphabetic || ("0"..."9").contains($0) || "._-".unicodeScalars.contains($0)) }
+        let isPlain = name.unicodeScalars.allSatisfy {
+            $0.isASCII && ($0.properties.isAlphabetic || ("0"..."9").contains($0) || "._-".unicodeScalars.contains($0))
+        }
         guard isPlain, !name.isEmpty, name.utf8.count <= bytesMax, name != ".", name != "..", !pathWords.contains(name) else {
-            throw .badRequest("\"\(name.prefix(100))\" cannot be the name of a catalog: it takes ASCII letters, digits and the characters . _ -")
+            throw .badRequest(
+                "\"\(name.prefix(100))\" cannot be the name of a catalog: it takes ASCII letters, digits and the characters . _ -")
         }
     }
 

@@ -37,10 +37,12 @@ struct CatalogPage {
     /// Runs a query with a column `name`, sorted by it.
     ///
     /// - Parameter sql: its WHERE part is complete but for the page.
-    func names(_ sql: String, _ arguments: [any DatabaseValueConvertible], _ database: Database) throws -> (names: [String], next: String?) {
+    func names(_ sql: String, _ arguments: [any DatabaseValueConvertible], _ database: Database) throws -> (names: [String], next: String?)
+    {
         let text = "SELECT name FROM (\(sql)) WHERE name > ? ORDER BY name LIMIT ?"
         let names = try String.fetchAll(
-            database, sql: text, arguments: StatementArguments(arguments + [after, isAsked ? Int64(size + 1) : Int64.max] as [any DatabaseValueConvertible]))
+            database, sql: text,
+            arguments: StatementArguments(arguments + [after, isAsked ? Int64(size + 1) : Int64.max] as [any DatabaseValueConvertible]))
         guard isAsked, names.count > size else { return (names, nil) }
         let page = Array(names.prefix(size))
         return (page, page.last.map { Secret.hexadecimal(Array($0.utf8)) })

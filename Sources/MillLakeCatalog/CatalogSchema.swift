@@ -75,7 +75,8 @@ enum CatalogSchema {
             }
             if !isEmpty, try migrator.hasBeenSuperseded(database) {
                 throw SQLError(
-                    .objectNotInPrerequisiteState, "\"\(name)\" was written by a newer Millrace", hint: "Start that version or a later one.")
+                    .objectNotInPrerequisiteState, "\"\(name)\" was written by a newer Millrace", hint: "Start that version or a later one."
+                )
             }
             let damage = try String.fetchOne(database, sql: "PRAGMA quick_check(1)") ?? "ok"
             guard damage == "ok" else {

@@ -21,7 +21,9 @@ package struct EmbeddedTables: TableCatalog {
         }
     }
 
-    package func commit(_ table: TableIdentifier, requirements: [TableRequirement], updates: [TableUpdate]) throws(IcebergError) -> LoadedTable {
+    package func commit(_ table: TableIdentifier, requirements: [TableRequirement], updates: [TableUpdate]) throws(IcebergError)
+        -> LoadedTable
+    {
         try run(table) { warehouse in
             let (metadata, location) = try catalog.commit([TableChangeRequest(table, requirements, updates)], warehouse)[0]
             return LoadedTable(metadata: metadata, metadataLocation: location, config: warehouse.fileConfiguration(withKeys: true))

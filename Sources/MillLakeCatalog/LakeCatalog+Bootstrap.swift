@@ -32,7 +32,9 @@ extension LakeCatalog {
 
     private func isCurrent(_ credentials: BootstrapCredentials) throws -> Bool {
         let row = try database.read {
-            try Row.fetchOne($0, sql: "SELECT salt, digest FROM principals WHERE name = ? AND client_id = ?", arguments: [Self.rootPrincipal, credentials.clientID])
+            try Row.fetchOne(
+                $0, sql: "SELECT salt, digest FROM principals WHERE name = ? AND client_id = ?",
+                arguments: [Self.rootPrincipal, credentials.clientID])
         }
         guard let row else { return false }
         return Secret.matches(credentials.secret, Secret.Hash(salt: row["salt"], digest: row["digest"]))
@@ -45,7 +47,8 @@ extension LakeCatalog {
                 ON CONFLICT (name) DO UPDATE SET client_id = excluded.client_id, salt = excluded.salt, digest = excluded.digest,
                     changed_millis = excluded.changed_millis, version = version + 1
                 """, arguments: [rootPrincipal, clientID, hash.salt, hash.digest, nowMillis, nowMillis])
-        try database.execute(sql: "INSERT OR IGNORE INTO principal_roles VALUES (?, '{}', ?, ?, 1)", arguments: [adminRole, nowMillis, nowMillis])
+        try database.execute(
+            sql: "INSERT OR IGNORE INTO principal_roles VALUES (?, '{}', ?, ?, 1)", arguments: [adminRole, nowMillis, nowMillis])
         try database.execute(sql: "INSERT OR IGNORE INTO principals_in_roles VALUES (?, ?)", arguments: [rootPrincipal, adminRole])
     }
 }

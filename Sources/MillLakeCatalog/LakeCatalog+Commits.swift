@@ -47,13 +47,17 @@ extension LakeCatalog {
 
     func commitTransaction(_ call: Call) throws -> CatalogAnswer {
         guard call.request.method == "POST" else { throw Self.wrongMethod(call.request, "POST") }
-        guard let values = try call.request.json()["table-changes"].array else { throw CatalogFailure.badRequest("\"table-changes\" is no list") }
+        guard let values = try call.request.json()["table-changes"].array else {
+            throw CatalogFailure.badRequest("\"table-changes\" is no list")
+        }
         let changes = try values.map { try TableChangeRequest($0, nil) }
         for change in changes {
             try CatalogName.check(change.name.name, "table")
             try check(call.caller, .write, call.warehouse, change.name.namespace, change.name.name)
         }
-        guard Set(changes.map(\.name)).count == changes.count else { throw CatalogFailure.badRequest("a table is in \"table-changes\" twice") }
+        guard Set(changes.map(\.name)).count == changes.count else {
+            throw CatalogFailure.badRequest("a table is in \"table-changes\" twice")
+        }
         _ = try commit(changes, call.warehouse)
         return .done
     }
@@ -132,7 +136,8 @@ extension LakeCatalog {
                                 AND namespace_id = (SELECT id FROM namespaces WHERE warehouse_id = ? AND path = ?)
                             """,
                         arguments: [
-                            one.location, Location.trimmed(one.table.location), before, one.name.name, warehouse.id, CatalogName.path(one.name.namespace),
+                            one.location, Location.trimmed(one.table.location), before, one.name.name, warehouse.id,
+                            CatalogName.path(one.name.namespace),
                         ])
                     guard database.changesCount == 1 else { throw Lost() }
                 }

@@ -13,7 +13,8 @@ extension LakeCatalog {
         let (paths, next) = try database.read { database in
             if !parent.isEmpty { _ = try NamespaceRow.get(parent, call.warehouse, database) }
             return try page.names(
-                "SELECT path AS name FROM namespaces WHERE warehouse_id = ? AND parent = ?", [call.warehouse.id, CatalogName.path(parent)], database)
+                "SELECT path AS name FROM namespaces WHERE warehouse_id = ? AND parent = ?", [call.warehouse.id, CatalogName.path(parent)],
+                database)
         }
         let answer: JSONValue = ["namespaces": .array(paths.map { Self.json(CatalogName.levels($0)) })]
         return CatalogAnswer(200, answer.with("next-page-token", next.map { .string($0) }))
@@ -41,7 +42,8 @@ extension LakeCatalog {
 
     func checkLocation(_ location: String?, _ warehouse: Warehouse) throws {
         guard let location, !warehouse.allows(location) else { return }
-        throw CatalogFailure.forbidden("location \(location.prefix(300)) is not one of catalog \(warehouse.name), whose base is \(warehouse.baseLocation)")
+        throw CatalogFailure.forbidden(
+            "location \(location.prefix(300)) is not one of catalog \(warehouse.name), whose base is \(warehouse.baseLocation)")
     }
 
     func loadNamespace(_ levels: [String], _ call: Call) throws -> CatalogAnswer {
@@ -87,7 +89,10 @@ extension LakeCatalog {
         }
         return CatalogAnswer(
             200,
-            ["updated": Self.sorted(Set(updates.keys)), "removed": Self.sorted(removals.subtracting(missing)), "missing": Self.sorted(missing)])
+            [
+                "updated": Self.sorted(Set(updates.keys)), "removed": Self.sorted(removals.subtracting(missing)),
+                "missing": Self.sorted(missing),
+            ])
     }
 
     private static func sorted(_ names: Set<String>) -> JSONValue { .array(names.sorted().map { .string($0) }) }

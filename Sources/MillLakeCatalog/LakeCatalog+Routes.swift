@@ -88,7 +88,8 @@ extension LakeCatalog {
         case ("POST", 2, "tables"): return try createTable(in: namespace, call)
         case ("POST", 2, "views"): return try createView(in: namespace, call)
         case (_, 2, "tables"), (_, 2, "views"): throw Self.wrongMethod(call.request, "GET and POST")
-        case (_, 3..., "tables"): return try routeTable(TableIdentifier(namespace: namespace, name: parts[2]), Array(parts.dropFirst(3)), call)
+        case (_, 3..., "tables"):
+            return try routeTable(TableIdentifier(namespace: namespace, name: parts[2]), Array(parts.dropFirst(3)), call)
         case (_, 3, "views"): return try routeView(TableIdentifier(namespace: namespace, name: parts[2]), call)
         default: throw Self.noSuchPath(call.request)
         }
@@ -125,7 +126,9 @@ extension LakeCatalog {
         guard let name = request.query["warehouse"], !name.isEmpty else { return Self.configuration(prefix: options.defaultWarehouse) }
         let caller = try caller(request)
         if let found = try database.read({ try Warehouse.find(name, $0) }) { return Self.configuration(prefix: found.name) }
-        guard options.makesWarehouses, caller.managesService else { throw CatalogFailure.notFound("Unable to find warehouse \(name.prefix(100))") }
+        guard options.makesWarehouses, caller.managesService else {
+            throw CatalogFailure.notFound("Unable to find warehouse \(name.prefix(100))")
+        }
         let made = try database.write { database in
             // Another client may have been faster.
             try Warehouse.find(name, database) ?? insertLocalWarehouse(name, database)
@@ -146,7 +149,9 @@ extension LakeCatalog {
         return CatalogAnswer(
             200,
             [
-                "message": .string("the catalog is up; clients want the uri http://HOST:PORT/api/catalog, and its configuration is at \(Self.catalogPath)/config"),
+                "message": .string(
+                    "the catalog is up; clients want the uri http://HOST:PORT/api/catalog, and its configuration is at \(Self.catalogPath)/config"
+                ),
                 "defaults": [:], "overrides": [:], "endpoints": .array(Self.endpoints.map { .string($0) }),
             ])
     }
@@ -160,6 +165,8 @@ struct Call: Sendable {
 
     /// Whether the client asks to be given keys for the files.
     var wantsKeys: Bool {
-        (request.headers["x-iceberg-access-delegation"] ?? "").split(separator: ",").contains { $0.filter { $0 != " " } == "vended-credentials" }
+        (request.headers["x-iceberg-access-delegation"] ?? "").split(separator: ",").contains {
+            $0.filter { $0 != " " } == "vended-credentials"
+        }
     }
 }

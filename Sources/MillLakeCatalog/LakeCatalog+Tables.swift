@@ -5,9 +5,9 @@ import MillIceberg
 import MillObjectStore
 
 #if canImport(Glibc)
-import Glibc
+    import Glibc
 #else
-import Darwin
+    import Darwin
 #endif
 
 /// Tables: create, stage, load, register, drop.
@@ -60,7 +60,8 @@ extension LakeCatalog {
         let result: JSONValue = ["metadata": table.json, "config": JSONValue(configuration)]
         let keys = call.wantsKeys ? storageCredentials(call.warehouse) : []
         return CatalogAnswer(
-            200, result.with("metadata-location", location.map { .string($0) }).with("storage-credentials", keys.isEmpty ? nil : .array(keys)))
+            200,
+            result.with("metadata-location", location.map { .string($0) }).with("storage-credentials", keys.isEmpty ? nil : .array(keys)))
     }
 
     private func storageCredentials(_ warehouse: Warehouse) -> [JSONValue] {
@@ -108,7 +109,8 @@ extension LakeCatalog {
         let spec = try body["partition-spec"].isNull ? PartitionSpec() : PartitionSpec(unbound: body["partition-spec"]).remapped(ids)
         let order = try body["write-order"].isNull ? SortOrder() : SortOrder(body["write-order"]).remapped(ids)
         var table = TableMetadata(
-            formatVersion: version, tableUUID: makeUUID(), location: location, schema: schema, spec: spec, properties: properties, nowMillis: nowMillis)
+            formatVersion: version, tableUUID: makeUUID(), location: location, schema: schema, spec: spec, properties: properties,
+            nowMillis: nowMillis)
         table.sortOrders = [order]
         table.defaultSortOrderID = order.orderID
         return try table.applying([])
@@ -128,7 +130,8 @@ extension LakeCatalog {
         let replaces = body["overwrite"].boolean == true
         try database.write { database in
             if replaces, let entry = try EntryRow.find(name, call.warehouse, database), entry.kind == .table {
-                try database.execute(sql: "DELETE FROM entries WHERE namespace_id = ? AND name = ?", arguments: [entry.namespaceID, entry.name])
+                try database.execute(
+                    sql: "DELETE FROM entries WHERE namespace_id = ? AND name = ?", arguments: [entry.namespaceID, entry.name])
             }
             try EntryRow.insert(.table, name, location: table.location, metadataLocation: location, call.warehouse, database)
         }
@@ -136,7 +139,9 @@ extension LakeCatalog {
     }
 
     /// Makes the row of something new whose metadata file is written; removes that file when the name was taken meanwhile.
-    func insertOrForget(_ kind: EntryRow.Kind, _ name: TableIdentifier, _ location: String, _ metadataLocation: String, _ warehouse: Warehouse) throws {
+    func insertOrForget(
+        _ kind: EntryRow.Kind, _ name: TableIdentifier, _ location: String, _ metadataLocation: String, _ warehouse: Warehouse
+    ) throws {
         do {
             try database.write { database in
                 try EntryRow.insert(kind, name, location: location, metadataLocation: metadataLocation, warehouse, database)
@@ -171,7 +176,8 @@ extension LakeCatalog {
         let purges = call.request.query["purgeRequested"]?.lowercased() == "true"
         let entry = try database.write { database in
             let entry = try EntryRow.get(.table, name, call.warehouse, database)
-            try database.execute(sql: "DELETE FROM entries WHERE namespace_id = ? AND name = ?", arguments: [entry.namespaceID, entry.name])
+            try database.execute(
+                sql: "DELETE FROM entries WHERE namespace_id = ? AND name = ?", arguments: [entry.namespaceID, entry.name])
             return entry
         }
         if purges { try? purge(entry.metadataLocation, call.warehouse) }  // the table is gone; what stays is found as orphans

@@ -44,7 +44,9 @@ extension LakeCatalog {
     }
 
     private func principal(_ id: String, _ secret: String) throws -> String {
-        let row = try database.read { try Row.fetchOne($0, sql: "SELECT name, salt, digest FROM principals WHERE client_id = ?", arguments: [id]) }
+        let row = try database.read {
+            try Row.fetchOne($0, sql: "SELECT name, salt, digest FROM principals WHERE client_id = ?", arguments: [id])
+        }
         // An unknown id takes as long as a wrong secret.
         let hash = row.map { Secret.Hash(salt: $0["salt"], digest: $0["digest"]) } ?? Secret.Hash(salt: "", digest: "")
         guard Secret.matches(secret, hash), let row else {
@@ -59,7 +61,9 @@ extension LakeCatalog {
         try database.write { database in
             let roles = try Self.roles(of: principal, scope: scope, database)
             let isNarrowed = scope.contains("PRINCIPAL_ROLE:") && !scope.split(separator: " ").contains("PRINCIPAL_ROLE:ALL")
-            guard !isNarrowed || !roles.isEmpty else { throw TokenRefusal(400, "invalid_scope", "the client has none of the roles of the scope") }
+            guard !isNarrowed || !roles.isEmpty else {
+                throw TokenRefusal(400, "invalid_scope", "the client has none of the roles of the scope")
+            }
             // A day later nobody asks whether it has expired.
             try database.execute(sql: "DELETE FROM tokens WHERE expires_millis < ?", arguments: [now - 86_400_000])
             try database.execute(
@@ -78,7 +82,8 @@ extension LakeCatalog {
         let now = nowMillis
         let row = try database.read { database in
             try Row.fetchOne(
-                database, sql: "SELECT principal, scope FROM tokens WHERE digest = ? AND expires_millis > ?", arguments: [Secret.digest(subject), now])
+                database, sql: "SELECT principal, scope FROM tokens WHERE digest = ? AND expires_millis > ?",
+                arguments: [Secret.digest(subject), now])
         }
         guard let row else { throw TokenRefusal(401, "invalid_client", "the subject token is unknown or has expired") }
         let given: String = row["scope"]

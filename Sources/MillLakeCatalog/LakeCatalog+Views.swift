@@ -71,7 +71,9 @@ extension LakeCatalog {
     }
 
     /// False, and nothing is changed, when somebody else was faster.
-    private func swapView(_ name: TableIdentifier, _ before: String, _ view: ViewMetadata, _ location: String, _ warehouse: Warehouse) throws -> Bool {
+    private func swapView(_ name: TableIdentifier, _ before: String, _ view: ViewMetadata, _ location: String, _ warehouse: Warehouse)
+        throws -> Bool
+    {
         do {
             return try database.write { database in
                 try database.execute(
@@ -79,7 +81,9 @@ extension LakeCatalog {
                         UPDATE entries SET metadata_location = ?, location = ? WHERE metadata_location = ? AND kind = 'view' AND name = ?
                             AND namespace_id = (SELECT id FROM namespaces WHERE warehouse_id = ? AND path = ?)
                         """,
-                    arguments: [location, Location.trimmed(view.location), before, name.name, warehouse.id, CatalogName.path(name.namespace)])
+                    arguments: [
+                        location, Location.trimmed(view.location), before, name.name, warehouse.id, CatalogName.path(name.namespace),
+                    ])
                 return database.changesCount == 1
             }
         } catch { throw CatalogFailure.commitUnknown(CatalogFailure(any: error).message) }
@@ -98,7 +102,8 @@ extension LakeCatalog {
         try check(call.caller, .write, call.warehouse, name.namespace, name.name)
         try database.write { database in
             let entry = try EntryRow.get(.view, name, call.warehouse, database)
-            try database.execute(sql: "DELETE FROM entries WHERE namespace_id = ? AND name = ?", arguments: [entry.namespaceID, entry.name])
+            try database.execute(
+                sql: "DELETE FROM entries WHERE namespace_id = ? AND name = ?", arguments: [entry.namespaceID, entry.name])
         }
         return .done
     }

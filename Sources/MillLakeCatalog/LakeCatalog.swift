@@ -6,9 +6,9 @@ package import MillObjectStore
 import Synchronization
 
 #if canImport(Glibc)
-import Glibc
+    import Glibc
 #else
-import Darwin
+    import Darwin
 #endif
 
 /// The embedded table catalog: what an Iceberg REST catalog answers, without sockets.

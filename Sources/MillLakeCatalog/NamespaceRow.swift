@@ -55,7 +55,8 @@ struct EntryRow: Sendable {
                 """, arguments: [warehouse.id, CatalogName.path(name.namespace), name.name])
         return row.map { row in
             EntryRow(
-                namespaceID: row["namespace_id"], name: row["name"], kind: Kind(rawValue: row["kind"]) ?? .table, metadataLocation: row["metadata_location"])
+                namespaceID: row["namespace_id"], name: row["name"], kind: Kind(rawValue: row["kind"]) ?? .table,
+                metadataLocation: row["metadata_location"])
         }
     }
 
@@ -80,6 +81,7 @@ struct EntryRow: Sendable {
 
     /// Whether some table or view lies exactly there.
     static func isTaken(_ location: String, _ database: Database) throws -> Bool {
-        try Bool.fetchOne(database, sql: "SELECT EXISTS (SELECT 1 FROM entries WHERE location = ?)", arguments: [Location.trimmed(location)]) ?? false
+        try Bool.fetchOne(
+            database, sql: "SELECT EXISTS (SELECT 1 FROM entries WHERE location = ?)", arguments: [Location.trimmed(location)]) ?? false
     }
 }

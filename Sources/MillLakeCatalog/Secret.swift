@@ -34,7 +34,8 @@ enum Secret {
         var result = [UInt8](repeating: 0, count: 32)
         let bytes = password.utf8.map { CChar(bitPattern: $0) }
         let salt = Array(salt.utf8)
-        let done = PKCS5_PBKDF2_HMAC(bytes, Int32(bytes.count), salt, Int32(salt.count), iterations, EVP_sha256(), Int32(result.count), &result)
+        let done = PKCS5_PBKDF2_HMAC(
+            bytes, Int32(bytes.count), salt, Int32(salt.count), iterations, EVP_sha256(), Int32(result.count), &result)
         precondition(done == 1, "libcrypto has PBKDF2 with SHA-256")
         return hexadecimal(result)
     }

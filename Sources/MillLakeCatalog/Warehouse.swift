@@ -69,11 +69,13 @@ struct Warehouse: Sendable {
     ) throws -> Warehouse {
         guard try find(name, database) == nil else { throw CatalogFailure.exists("Catalog \(name)") }
         try database.execute(
-            sql: "INSERT INTO warehouses (name, type, properties, storage, created_millis, changed_millis, version) VALUES (?, ?, ?, ?, ?, ?, 1)",
+            sql:
+                "INSERT INTO warehouses (name, type, properties, storage, created_millis, changed_millis, version) VALUES (?, ?, ?, ?, ?, ?, 1)",
             arguments: [name, type, JSONValue(properties).text, storage.text, nowMillis, nowMillis])
         let id = database.lastInsertedRowID
         try database.execute(
-            sql: "INSERT INTO catalog_roles (warehouse_id, name, properties, created_millis, changed_millis, version) VALUES (?, 'catalog_admin', '{}', ?, ?, 1)",
+            sql:
+                "INSERT INTO catalog_roles (warehouse_id, name, properties, created_millis, changed_millis, version) VALUES (?, 'catalog_admin', '{}', ?, ?, 1)",
             arguments: [id, nowMillis, nowMillis])
         let role = database.lastInsertedRowID
         for privilege in ["CATALOG_MANAGE_ACCESS", "CATALOG_MANAGE_CONTENT"] {

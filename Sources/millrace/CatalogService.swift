@@ -7,9 +7,9 @@ import MillLakeCatalog
 import MillObjectStore
 
 #if canImport(Glibc)
-import Glibc
+    import Glibc
 #else
-import Darwin
+    import Darwin
 #endif
 
 /// The embedded table catalog and its listener. State is `catalog.db` in the data directory, tables are in `warehouse` there unless a catalog
@@ -33,16 +33,21 @@ final class CatalogService: Sendable {
 
     /// Opens the catalog and listens; nil when it is off.
     /// - Throws: a database that cannot be read, credentials that cannot be understood, an address that is taken.
-    static func start(_ options: Options, dataDirectory: String, environment: Environment, logger: Logger) async throws(SQLError) -> CatalogService? {
+    static func start(_ options: Options, dataDirectory: String, environment: Environment, logger: Logger) async throws(SQLError)
+        -> CatalogService?
+    {
         guard !options.address.isOff else { return nil }
         let catalog = try open(options, dataDirectory, environment, logger)
         let server = RequestServer(
-            RequestServerOptions(host: options.address.host, port: options.address.port), handler: CatalogDoor(catalog: catalog), logger: logger)
+            RequestServerOptions(host: options.address.host, port: options.address.port), handler: CatalogDoor(catalog: catalog),
+            logger: logger)
         try await server.start()
         return CatalogService(catalog, server, address: "\(options.address.host):\(server.port ?? 0)")
     }
 
-    private static func open(_ options: Options, _ dataDirectory: String, _ environment: Environment, _ logger: Logger) throws(SQLError) -> LakeCatalog {
+    private static func open(_ options: Options, _ dataDirectory: String, _ environment: Environment, _ logger: Logger) throws(SQLError)
+        -> LakeCatalog
+    {
         guard let path = realpath(dataDirectory, nil) else { throw SQLError(.ioError, "could not find \"\(dataDirectory)\"") }
         defer { free(path) }
         let directory = String(cString: path)
@@ -81,7 +86,8 @@ private struct CatalogDoor: RequestHandler {
     func reply(to request: ServerRequest) -> ServerReply {
         let answer: CatalogAnswer
         do throws(CatalogFailure) {
-            answer = catalog.answer(try CatalogRequest(method: request.method, target: request.target, headers: request.headers, body: request.body))
+            answer = catalog.answer(
+                try CatalogRequest(method: request.method, target: request.target, headers: request.headers, body: request.body))
         } catch { answer = error.answer }
         return ServerReply(status: answer.status, contentType: answer.contentType, body: answer.body)
     }

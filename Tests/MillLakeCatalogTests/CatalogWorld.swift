@@ -31,13 +31,16 @@ final class CatalogWorld: Sendable {
         let store = store
         catalog = try LakeCatalog(options, environment: environment) { _ in store }
         let credentials = options.credentials ?? .standard
-        token.withLock { $0 = (try? newToken(credentials.clientID, credentials.secret)) ?? "" }
+        let first = try newToken(credentials.clientID, credentials.secret)
+        token.withLock { $0 = first }
     }
 
-    func newToken(_ id: String, _ secret: String, scope: String = "PRINCIPAL_ROLE:ALL") throws -> String {
-        let answer = try send(
-            "POST", "/api/catalog/v1/oauth/tokens", form: "grant_type=client_credentials&client_id=\(id)&client_secret=\(secret)&scope=\(scope)")
-        return try #require(answer.json["access_token"].string)
+    func newToken(_ id: String, _ secret: String) throws -> String { try #require(askForToken(id, secret).json["access_token"].string) }
+
+    func askForToken(_ id: String, _ secret: String) throws -> Answer {
+        try send(
+            "POST", "/api/catalog/v1/oauth/tokens",
+            form: "grant_type=client_credentials&client_id=\(id)&client_secret=\(secret)&scope=PRINCIPAL_ROLE:ALL")
     }
 
     struct Answer {
@@ -46,7 +49,9 @@ final class CatalogWorld: Sendable {
         var errorType: String? { json["error"]["type"].string }
     }
 
-    func send(_ method: String, _ path: String, _ body: JSONValue? = nil, headers: [(name: String, value: String)] = [], form: String? = nil) throws -> Answer {
+    func send(
+        _ method: String, _ path: String, _ body: JSONValue? = nil, headers: [(name: String, value: String)] = [], form: String? = nil
+    ) throws -> Answer {
         var headers = headers
         let token = token.withLock { $0 }
         if !headers.contains(where: { $0.name == "authorization" }), !token.isEmpty { headers.append(("authorization", "Bearer " + token)) }
@@ -78,7 +83,8 @@ final class CatalogWorld: Sendable {
         #expect(answer.status == 200)
     }
 
-    @discardableResult func makeTable(_ name: String, in namespace: String = "shop", properties: [String: String] = [:]) throws -> JSONValue {
+    @discardableResult func makeTable(_ name: String, in namespace: String = "shop", properties: [String: String] = [:]) throws -> JSONValue
+    {
         let answer = try call(
             "POST", "namespaces/\(namespace)/tables", ["name": .string(name), "schema": Self.schema, "properties": JSONValue(properties)])
         #expect(answer.status == 200, "\(answer.json.text)")

@@ -17,8 +17,10 @@ import Testing
         let body: JSONValue = [
             "name": "orders", "schema": CatalogWorld.schema,
             "partition-spec": ["spec-id": 0, "fields": [["source-id": 1, "name": "day", "transform": "day"]]],
-            "write-order": ["order-id": 0, "fields": [["source-id": 0, "transform": "identity", "direction": "asc", "null-order": "nulls-first"]]],
-            "location": nil, "properties": ["format-version": "2", "owner": "ann"],
+            "write-order": [
+                "order-id": 0, "fields": [["source-id": 0, "transform": "identity", "direction": "asc", "null-order": "nulls-first"]],
+            ],
+            "location": .null, "properties": ["format-version": "2", "owner": "ann"],
         ]
         let answer = try world.call("POST", "namespaces/shop/tables", body)
         #expect(answer.status == 200)
@@ -56,7 +58,8 @@ import Testing
 
     @Test func metadataFilesThatFallOutOfTheLogAreRemoved() throws {
         let world = try world()
-        try world.makeTable("orders", properties: ["write.metadata.previous-versions-max": "3", "write.metadata.delete-after-commit.enabled": "true"])
+        try world.makeTable(
+            "orders", properties: ["write.metadata.previous-versions-max": "3", "write.metadata.delete-after-commit.enabled": "true"])
         for number in 1...20 {
             let parent = number == 1 ? nil : Int64(number - 1)
             #expect(try world.append("orders", id: Int64(number), after: parent, sequence: Int64(number)).status == 200)
@@ -118,14 +121,12 @@ import Testing
         await withTaskGroup(of: Int.self) { group in
             for writer in 0..<6 {
                 group.addTask {
-                    let updates: JSONValue = [["action": "set-properties", "updates": [:]]]
                     var done = 0
                     for number in 0..<10 {
                         let update: JSONValue = ["action": "set-properties", "updates": .object(["w\(writer)-\(number)": "x"])]
                         let answer = try? world.call("POST", "namespaces/shop/tables/orders", ["requirements": [], "updates": [update]])
                         if answer?.status == 200 { done += 1 }
                     }
-                    _ = updates
                     return done
                 }
             }
@@ -147,9 +148,9 @@ import Testing
     @Test func schemasEvolveAndKeepTheirHistory() throws {
         let world = try world()
         try world.makeTable("orders")
-        var fields = CatalogWorld.schema["fields"].array ?? []
-        fields = [
-            ["id": 1, "name": "id", "required": true, "type": "long"], ["id": 2, "name": "moment", "required": false, "type": "timestamptz"],
+        let fields: [JSONValue] = [
+            ["id": 1, "name": "id", "required": true, "type": "long"],
+            ["id": 2, "name": "moment", "required": false, "type": "timestamptz"],
             ["id": 5, "name": "price", "required": false, "type": "decimal(10, 2)"],
         ]
         let body: JSONValue = [
@@ -202,7 +203,8 @@ import Testing
         #expect(try world.call("POST", "namespaces/shop/register", ["name": "again", "metadata-location": location]).status == 200)
         #expect(try world.call("HEAD", "namespaces/shop/tables/again").status == 204)
         #expect(try world.call("POST", "namespaces/shop/register", ["name": "x", "metadata-location": "file:///etc/passwd"]).status == 403)
-        #expect(try world.call("POST", "namespaces/shop/register", ["name": "x", "metadata-location": "file:///lake/dev/none"]).status == 400)
+        #expect(
+            try world.call("POST", "namespaces/shop/register", ["name": "x", "metadata-location": "file:///lake/dev/none"]).status == 400)
     }
 
     @Test func locationsOutsideOfTheWarehouseAreRefused() throws {
@@ -214,7 +216,8 @@ import Testing
         }
         try world.makeTable("orders")
         for updates: JSONValue in [
-            [["action": "set-location", "location": "file:///etc"]], [["action": "set-properties", "updates": ["write.metadata.path": "file:///etc"]]],
+            [["action": "set-location", "location": "file:///etc"]],
+            [["action": "set-properties", "updates": ["write.metadata.path": "file:///etc"]]],
         ] {
             #expect(try world.call("POST", "namespaces/shop/tables/orders", ["requirements": [], "updates": updates]).status == 403)
         }
@@ -224,13 +227,20 @@ import Testing
         let world = try world()
         try world.makeTable("orders")
         let bodies: [JSONValue] = [
-            ["updates": [["action": "set-current-schema", "schema-id": 9]]], ["updates": [["action": "fly"]]], ["updates": [["schema-id": 9]]],
-            ["updates": [["action": "upgrade-format-version", "format-version": 1]]], ["updates": [["action": "upgrade-format-version", "format-version": 4]]],
+            ["updates": [["action": "set-current-schema", "schema-id": 9]]], ["updates": [["action": "fly"]]],
+            ["updates": [["schema-id": 9]]],
+            ["updates": [["action": "upgrade-format-version", "format-version": 1]]],
+            ["updates": [["action": "upgrade-format-version", "format-version": 4]]],
             ["updates": [["action": "set-default-spec", "spec-id": 3]]], ["updates": [["action": "set-default-spec", "spec-id": -1]]],
             ["updates": [["action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": 3]]],
             ["updates": [["action": "assign-uuid", "uuid": "another"]]], ["requirements": [["type": "assert-nothing"]]],
             ["updates": [["action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": 99999999999999999]]],
-            ["updates": [["action": "add-schema", "schema": ["type": "struct", "schema-id": 9999999999, "fields": []]], ["action": "set-current-schema", "schema-id": 99999999999]]],
+            [
+                "updates": [
+                    ["action": "add-schema", "schema": ["type": "struct", "schema-id": 9999999999, "fields": []]],
+                    ["action": "set-current-schema", "schema-id": 99999999999],
+                ]
+            ],
         ]
         for body in bodies {
             let answer = try world.call("POST", "namespaces/shop/tables/orders", body)
@@ -238,7 +248,9 @@ import Testing
         }
         #expect(try world.call("POST", "namespaces/shop/tables", ["name": "a/b", "schema": CatalogWorld.schema]).status == 400)
         #expect(try world.call("POST", "namespaces/shop/tables", ["name": "t"]).status == 400)
-        #expect(try world.call("POST", "namespaces/none/tables", ["name": "t", "schema": CatalogWorld.schema]).errorType == "NoSuchNamespaceException")
+        #expect(
+            try world.call("POST", "namespaces/none/tables", ["name": "t", "schema": CatalogWorld.schema]).errorType
+                == "NoSuchNamespaceException")
         #expect(try world.call("GET", "namespaces/shop%1Forders/tables/snapshots").status == 404)
     }
 }

@@ -29,12 +29,15 @@ package struct ViewMetadata: Hashable, Sendable {
         }
 
         package var json: JSONValue {
-            members.with("version-id", JSONValue(versionID)).with("schema-id", JSONValue(schemaID)).with("timestamp-ms", .int(timestampMillis))
+            members.with("version-id", JSONValue(versionID)).with("schema-id", JSONValue(schemaID)).with(
+                "timestamp-ms", .int(timestampMillis))
         }
 
         /// Whether it says the same as another, whatever its number and time.
         func isSame(_ other: Version) -> Bool {
-            func bare(_ version: Version) -> JSONValue { version.members.with("version-id", 0).with("timestamp-ms", 0).with("schema-id", 0) }
+            func bare(_ version: Version) -> JSONValue {
+                version.members.with("version-id", 0).with("timestamp-ms", 0).with("schema-id", 0)
+            }
             return schemaID == other.schemaID && bare(self) == bare(other)
         }
     }
@@ -57,7 +60,8 @@ package struct ViewMetadata: Hashable, Sendable {
         currentVersionID = try json.requiredInt("current-version-id")
         for value in json["versions"].array ?? [] { versions.append(try Version(value)) }
         for value in json["version-log"].array ?? [] {
-            versionLog.append(LogEntry(timestampMillis: try value.requiredInt64("timestamp-ms"), versionID: try value.requiredInt("version-id")))
+            versionLog.append(
+                LogEntry(timestampMillis: try value.requiredInt64("timestamp-ms"), versionID: try value.requiredInt("version-id")))
         }
         properties = json["properties"].texts
     }

@@ -39,7 +39,9 @@ extension ViewMetadata {
         for update in updates {
             switch update {
             case .assignUUID(let uuid):
-                guard uuid.lowercased() == view.viewUUID.lowercased() else { throw .badRequest("the view's UUID is \(view.viewUUID), it cannot become \(uuid)") }
+                guard uuid.lowercased() == view.viewUUID.lowercased() else {
+                    throw .badRequest("the view's UUID is \(view.viewUUID), it cannot become \(uuid)")
+                }
             case .addSchema(let schema): lastSchema = view.add(schema)
             case .setLocation(let location): view.location = location
             case .setProperties(let properties): view.properties.merge(properties) { $1 }
@@ -48,12 +50,14 @@ extension ViewMetadata {
                 lastVersion = try view.add(version, lastSchema)
                 versionIDs[version.versionID] = lastVersion
             case .setCurrentVersion(let id):
-                guard let found = id == -1 ? lastVersion : versionIDs[id] ?? id, view.versions.contains(where: { $0.versionID == found }) else {
+                guard let found = id == -1 ? lastVersion : versionIDs[id] ?? id, view.versions.contains(where: { $0.versionID == found })
+                else {
                     throw .badRequest("there is no version \(id) of the view")
                 }
                 guard found != view.currentVersionID || view.versionLog.isEmpty else { continue }
                 view.currentVersionID = found
-                view.versionLog.append(LogEntry(timestampMillis: max(nowMillis, view.versionLog.last?.timestampMillis ?? 0), versionID: found))
+                view.versionLog.append(
+                    LogEntry(timestampMillis: max(nowMillis, view.versionLog.last?.timestampMillis ?? 0), versionID: found))
             case .keepFormat: break
             }
         }
@@ -64,7 +68,9 @@ extension ViewMetadata {
     private mutating func add(_ schema: IcebergSchema) -> Int {
         if let same = schemas.first(where: { $0.fields == schema.fields }) { return same.schemaID }
         var added = schema
-        if schemas.contains(where: { $0.schemaID == schema.schemaID }) || schema.schemaID < 0 { added.schemaID = (schemas.map(\.schemaID).max() ?? -1) + 1 }
+        if schemas.contains(where: { $0.schemaID == schema.schemaID }) || schema.schemaID < 0 {
+            added.schemaID = (schemas.map(\.schemaID).max() ?? -1) + 1
+        }
         schemas.append(added)
         return added.schemaID
     }
@@ -86,7 +92,9 @@ extension ViewMetadata {
 
     private mutating func forgetOldVersions() {
         let count = max(1, properties["version.history.num-entries"].flatMap { Int($0) } ?? Self.versionsKept)
-        while versions.count > count, let oldest = versions.firstIndex(where: { $0.versionID != currentVersionID }) { versions.remove(at: oldest) }
+        while versions.count > count, let oldest = versions.firstIndex(where: { $0.versionID != currentVersionID }) {
+            versions.remove(at: oldest)
+        }
         let kept = Set(versions.map(\.versionID))
         if let last = versionLog.lastIndex(where: { !kept.contains($0.versionID) }) { versionLog.removeSubrange(...last) }
     }

@@ -21,7 +21,8 @@ extension LakeCatalog {
         case ("GET", 2, "principal-roles"):
             return try database.read { database in
                 let (_, id) = try RoleRow.catalogRole(name, of: warehouse, database)
-                let sql = "SELECT p.* FROM principal_roles p JOIN roles_in_catalog_roles m ON m.role = p.name WHERE m.catalog_role_id = ? ORDER BY p.name"
+                let sql =
+                    "SELECT p.* FROM principal_roles p JOIN roles_in_catalog_roles m ON m.role = p.name WHERE m.catalog_role_id = ? ORDER BY p.name"
                 return try RoleRow.answer(Row.fetchAll(database, sql: sql, arguments: [id]))
             }
         case ("GET", 2, "grants"): return try grants(of: name, warehouse)
@@ -89,7 +90,8 @@ extension LakeCatalog {
             let (_, id) = try RoleRow.catalogRole(name, of: warehouse, database)
             let sql =
                 isGiven
-                ? "INSERT OR IGNORE INTO grants (catalog_role_id, what) VALUES (?, ?)" : "DELETE FROM grants WHERE catalog_role_id = ? AND what = ?"
+                ? "INSERT OR IGNORE INTO grants (catalog_role_id, what) VALUES (?, ?)"
+                : "DELETE FROM grants WHERE catalog_role_id = ? AND what = ?"
             try database.execute(sql: sql, arguments: [id, grant.json.text])
         }
     }

@@ -91,7 +91,9 @@ extension LakeCatalog {
 
     private static func checkBase(_ location: String, _ storageType: String) throws {
         let schemes = storageType == "S3" ? ["s3://", "s3a://"] : ["file:/", "/"]
-        guard let scheme = schemes.first(where: { location.hasPrefix($0) }), location.count > scheme.count, Location.isBelow(location, location) else {
+        guard let scheme = schemes.first(where: { location.hasPrefix($0) }), location.count > scheme.count,
+            Location.isBelow(location, location)
+        else {
             throw CatalogFailure.badRequest("location \(location.prefix(300)) is not one of storage of type \(storageType)")
         }
     }
@@ -105,7 +107,9 @@ extension LakeCatalog {
             if !body["properties"].isNull {
                 let given = try Self.properties(body)
                 // Keys are not shown, so who sends back what was shown does not mean to take them away.
-                properties = given.merging(found.properties.filter { Warehouse.secretKeys.contains($0.key) || $0.key == Warehouse.baseLocationKey }) { given, _ in given }
+                properties = given.merging(
+                    found.properties.filter { Warehouse.secretKeys.contains($0.key) || $0.key == Warehouse.baseLocationKey }
+                ) { given, _ in given }
             }
             let storage = body["storageConfigInfo"].isNull ? found.storage : body["storageConfigInfo"]
             guard storage["storageType"].string?.uppercased() == found.storage["storageType"].string else {
@@ -123,7 +127,8 @@ extension LakeCatalog {
     private func dropWarehouse(_ name: String) throws -> CatalogAnswer {
         try database.write { database in
             let found = try Self.warehouse(name, database)
-            let isUsed = try Bool.fetchOne(database, sql: "SELECT EXISTS (SELECT 1 FROM namespaces WHERE warehouse_id = ?)", arguments: [found.id])
+            let isUsed = try Bool.fetchOne(
+                database, sql: "SELECT EXISTS (SELECT 1 FROM namespaces WHERE warehouse_id = ?)", arguments: [found.id])
             guard isUsed != true else { throw CatalogFailure.badRequest("Catalog '\(name)' cannot be dropped, it is not empty") }
             try database.execute(sql: "DELETE FROM warehouses WHERE id = ?", arguments: [found.id])
         }

@@ -5,7 +5,8 @@ import MillIceberg
 extension LakeCatalog {
     func routePrincipalRoles(_ parts: [String], _ request: CatalogRequest) throws -> CatalogAnswer {
         switch (request.method, parts.count) {
-        case ("GET", 0): return try database.read { try RoleRow.answer(Row.fetchAll($0, sql: "SELECT * FROM principal_roles ORDER BY name")) }
+        case ("GET", 0):
+            return try database.read { try RoleRow.answer(Row.fetchAll($0, sql: "SELECT * FROM principal_roles ORDER BY name")) }
         case ("POST", 0): return try createPrincipalRole(request)
         case (_, 0): throw Self.wrongMethod(request, "GET and POST")
         default: break
@@ -19,7 +20,8 @@ extension LakeCatalog {
             let rows = try database.read { database in
                 _ = try RoleRow.principalRole(name, database)
                 return try Row.fetchAll(
-                    database, sql: "SELECT p.* FROM principals p JOIN principals_in_roles m ON m.principal = p.name WHERE m.role = ? ORDER BY p.name",
+                    database,
+                    sql: "SELECT p.* FROM principals p JOIN principals_in_roles m ON m.principal = p.name WHERE m.role = ? ORDER BY p.name",
                     arguments: [name])
             }
             return CatalogAnswer(200, ["principals": .array(try rows.map { try Self.json($0) })])
@@ -42,7 +44,8 @@ extension LakeCatalog {
         let properties = try Self.properties(body)
         let made = try database.write { database in
             try database.execute(
-                sql: "INSERT OR IGNORE INTO principal_roles VALUES (?, ?, ?, ?, 1)", arguments: [name, JSONValue(properties).text, nowMillis, nowMillis])
+                sql: "INSERT OR IGNORE INTO principal_roles VALUES (?, ?, ?, ?, 1)",
+                arguments: [name, JSONValue(properties).text, nowMillis, nowMillis])
             guard database.changesCount == 1 else { throw CatalogFailure.exists("PrincipalRole \(name)") }
             return try RoleRow.principalRole(name, database)
         }

@@ -21,7 +21,8 @@ extension LakeCatalog {
         case ("GET", 2, "principal-roles"):
             return try database.read { database in
                 _ = try Self.principal(name, database)
-                let sql = "SELECT p.* FROM principal_roles p JOIN principals_in_roles m ON m.role = p.name WHERE m.principal = ? ORDER BY p.name"
+                let sql =
+                    "SELECT p.* FROM principal_roles p JOIN principals_in_roles m ON m.role = p.name WHERE m.principal = ? ORDER BY p.name"
                 return try RoleRow.answer(Row.fetchAll(database, sql: sql, arguments: [name]))
             }
         case ("PUT", 2, "principal-roles"):
