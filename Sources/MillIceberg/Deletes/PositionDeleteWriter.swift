@@ -39,6 +39,8 @@ struct PositionDeleteWriter {
         var options = ParquetWriterOptions()
         // Locations in full: equal bounds say that all deletes are of one file.
         options.boundBytesMax = 4096
+        // pyarrow takes locations as dictionaries, which it cannot make of newer encodings.
+        options.usesOldEncodingsOnly = true
         let object: any ObjectWriter
         do throws(IOFailure) { object = try table.store.openForWriting(path) } catch { throw .io(error) }
         do throws(ParquetError) {
