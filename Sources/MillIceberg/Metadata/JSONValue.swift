@@ -1,5 +1,3 @@
-import FoundationEssentials
-
 /// A value of JSON, in which whole numbers of 64 bits stay what they are.
 package enum JSONValue: Hashable, Sendable {
     case null
@@ -10,18 +8,14 @@ package enum JSONValue: Hashable, Sendable {
     case array([JSONValue])
     case object([String: JSONValue])
 
-    /// - Throws: what is wrong, in words.
-    package init(_ bytes: [UInt8]) throws(BadBytes) {
-        do { self = try JSONDecoder().decode(JSONValue.self, from: Data(bytes)) } catch { throw BadBytes("it is not valid JSON") }
-    }
-
     package subscript(_ key: String) -> JSONValue {
         if case .object(let members) = self { members[key] ?? .null } else { .null }
     }
 
     package var isNull: Bool { self == .null }
     package var int64: Int64? { if case .int(let value) = self { value } else { nil } }
-    package var int: Int? { int64.map { Int($0) } }
+    /// Nil as well for what does not fit into 32 bits: arithmetic on it cannot overflow.
+    package var int: Int? { int64.flatMap { Int32(exactly: $0) }.map { Int($0) } }
     package var string: String? { if case .string(let value) = self { value } else { nil } }
     package var boolean: Bool? { if case .boolean(let value) = self { value } else { nil } }
     package var array: [JSONValue]? { if case .array(let values) = self { values } else { nil } }
@@ -33,7 +27,12 @@ package enum JSONValue: Hashable, Sendable {
         return value
     }
 
-    package func requiredInt(_ key: String) throws(BadBytes) -> Int { Int(try requiredInt64(key)) }
+    /// An identifier or a number of something: what the format gives 32 bits.
+    package func requiredInt(_ key: String) throws(BadBytes) -> Int {
+        let value = try requiredInt64(key)
+        guard let value = Int32(exactly: value) else { throw BadBytes("\"\(key)\" is \(value), which does not fit into 32 bits") }
+        return Int(value)
+    }
 
     package func requiredInt64(_ key: String) throws(BadBytes) -> Int64 {
         guard let value = try required(key).int64 else { throw BadBytes("\"\(key)\" is no whole number") }
@@ -94,27 +93,6 @@ package enum JSONValue: Hashable, Sendable {
             }
         }
         out += "\""
-    }
-}
-
-extension JSONValue: Decodable {
-    package init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        if let value = try? container.decode(String.self) {
-            self = .string(value)
-        } else if let value = try? container.decode(Int64.self) {
-            self = .int(value)
-        } else if let value = try? container.decode([String: JSONValue].self) {
-            self = .object(value)
-        } else if let value = try? container.decode([JSONValue].self) {
-            self = .array(value)
-        } else if let value = try? container.decode(Bool.self) {
-            self = .boolean(value)
-        } else if container.decodeNil() {
-            self = .null
-        } else {
-            self = .double(try container.decode(Double.self))
-        }
     }
 }
 

@@ -60,6 +60,12 @@ extension TableMetadata {
             "statistics": .array(statistics), "partition-statistics": .array(partitionStatistics),
         ]
         result = result.with("current-snapshot-id", references["main"].map { .int($0.snapshotID) })
-        return formatVersion >= 3 ? result.with("next-row-id", .int(nextRowID)) : result
+        switch formatVersion {
+        case 1:
+            // Its readers look for these.
+            return result.with("schema", currentSchema.json).with("partition-spec", .array(defaultPartitionSpec.fields.map(\.json)))
+        case 2: return result
+        default: return result.with("next-row-id", .int(nextRowID))
+        }
     }
 }

@@ -1,4 +1,4 @@
-/// All that a table is, as its metadata file has it. Formats 1 to 3 are read, 2 and 3 written.
+/// All that a table is, as its metadata file has it. Formats 1 to 3 are read and written.
 package struct TableMetadata: Hashable, Sendable {
     package var formatVersion: Int
     package var tableUUID: String
