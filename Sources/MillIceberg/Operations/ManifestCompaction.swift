@@ -5,7 +5,6 @@ package enum ManifestCompaction {
         -> IcebergTable
     {
         var settings = settings
-        settings.take(table.metadata.properties)
         let merging = settings.merging ?? CommitSettings.Merging()
         let manifests = try table.manifests(of: table.metadata.snapshot(ofBranch: settings.branch))
         guard manifests.count(where: { $0.byteCount < merging.targetBytes }) >= merging.countMin else { return table }

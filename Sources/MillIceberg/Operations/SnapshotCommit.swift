@@ -42,6 +42,8 @@ package struct SnapshotCommit {
         self.table = table
         self.settings = settings
         self.settings.take(table.metadata.properties)
+        // Tables that do not merge as they go are put in order by this.
+        if change.rewritesManifests { self.settings.merging = settings.merging }
         snapshotID = Int64(bitPattern: table.random.next() >> 1)
         name = FileNames.name("\(snapshotID)", 0, table.random)
     }
