@@ -64,7 +64,8 @@ struct SampleSchema {
             let index = random.number(0...branches.count - 1)
             let inner = value(branches[index], &random)
             return branches.count == 2 && branches.contains(.null) ? inner : .union(index, inner)
-        case .logical(_, let inner): return value(inner, &random)
+        // What other programs have a date for.
+        case .logical: return .int(Int64(random.number(-1_000_000_000_000_000...1_000_000_000_000_000)))
         }
     }
 }
