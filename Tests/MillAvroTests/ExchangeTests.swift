@@ -5,9 +5,9 @@ import MillTestKit
 import Testing
 
 #if canImport(Glibc)
-import Glibc
+    import Glibc
 #else
-import Darwin
+    import Darwin
 #endif
 
 @testable import MillAvro
@@ -31,7 +31,8 @@ private let exchangeDirectory = variable("MILLRACE_AVRO_EXCHANGE")
             var random = SeededGenerator(seed: seed &* 1000 &+ UInt64(number))
             let sample = SampleSchema(using: &random)
             let values = (0..<random.pick([0, 1, 50, 3000])).map { _ in sample.value(&random) }
-            var writer = AvroFileWriter(sample.schema, metadata: [("number", "\(number)")], codec: codecs[number % 4], random: SeededSource(seed))
+            var writer = AvroFileWriter(
+                sample.schema, metadata: [("number", "\(number)")], codec: codecs[number % 4], random: SeededSource(seed))
             for value in values { try writer.append(value) }
             let path = "\(directory)/\(number)-\(codecs[number % 4].name).avro"
             try write(writer.finish(), path)
@@ -76,7 +77,8 @@ private let exchangeDirectory = variable("MILLRACE_AVRO_EXCHANGE")
         case (.record(let record), .record(let values)):
             "{" + zip(record.fields, values).map { quoted($0.name) + ":" + json($1, $0.schema) }.joined(separator: ",") + "}"
         case (.array(let items, _), .array(let values)): "[" + values.map { json($0, items) }.joined(separator: ",") + "]"
-        case (.map(let items, _, _), .map(let entries)): "{" + entries.map { quoted($0.key) + ":" + json($0.value, items) }.joined(separator: ",") + "}"
+        case (.map(let items, _, _), .map(let entries)):
+            "{" + entries.map { quoted($0.key) + ":" + json($0.value, items) }.joined(separator: ",") + "}"
         case (.union(let branches), .union(let index, let inner)): json(inner, branches[index])
         case (.union, _): json(value, schema.unwrapped)
         default: "\"?\""

@@ -54,7 +54,8 @@ struct SampleSchema {
         case .float: return .float(Double(Float(random.number(-1000...1000)) / 7))
         case .double: return .float(Double(random.number(-1_000_000...1_000_000)) / 7)
         case .bytes: return .bytes((0..<random.number(0...20)).map { UInt8($0 * 13) })
-        case .string: return .string(random.pick(["", "a", "ünïcode", "a \"quoted\" text\nof lines", String(repeating: "long ", count: 40)]))
+        case .string:
+            return .string(random.pick(["", "a", "ünïcode", "a \"quoted\" text\nof lines", String(repeating: "long ", count: 40)]))
         case .fixed(_, let count): return .bytes([UInt8](repeating: 7, count: count))
         case .enumeration(_, let symbols): return .enumeration(random.number(0...symbols.count - 1))
         case .record(let record): return .record(record.fields.map { value($0.schema, &random) })

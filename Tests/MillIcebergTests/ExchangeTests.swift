@@ -5,9 +5,9 @@ import MillTestKit
 import Testing
 
 #if canImport(Glibc)
-import Glibc
+    import Glibc
 #else
-import Darwin
+    import Darwin
 #endif
 
 @testable import MillIceberg
@@ -24,11 +24,14 @@ private let exchangeDirectory = variable("MILLRACE_ICEBERG_EXCHANGE")
     private let files = LocalFileSystem()
     private let seed = variable("MILLRACE_SEED").flatMap { UInt64($0) } ?? 1
 
-    private func sample(_ name: String, version: Int, spec: PartitionSpec = PartitionSpec(), fields: [NestedField] = SampleTable.fields) throws -> SampleTable {
+    private func sample(_ name: String, version: Int, spec: PartitionSpec = PartitionSpec(), fields: [NestedField] = SampleTable.fields)
+        throws -> SampleTable
+    {
         let directory = try #require(exchangeDirectory) + "/ours"
         try files.createDirectory(directory)
         return try SampleTable(
-            name, seed: seed &+ UInt64(version), store: FileSystemStore(files), root: "file://" + directory, version: version, spec: spec, fields: fields,
+            name, seed: seed &+ UInt64(version), store: FileSystemStore(files), root: "file://" + directory, version: version, spec: spec,
+            fields: fields,
             properties: ["commit.manifest.min-count-to-merge": "5"])
     }
 
@@ -67,7 +70,11 @@ private let exchangeDirectory = variable("MILLRACE_ICEBERG_EXCHANGE")
         try evolved.catalog.change(&evolved.table) { metadata in
             metadata.schemas.append(
                 IcebergSchema(
-                    schemaID: 1, [NestedField(2, "renamed", .double), NestedField(1, "id", .long, isRequired: true), NestedField(4, "b", .string), NestedField(5, "c", .date)]))
+                    schemaID: 1,
+                    [
+                        NestedField(2, "renamed", .double), NestedField(1, "id", .long, isRequired: true), NestedField(4, "b", .string),
+                        NestedField(5, "c", .date),
+                    ]))
             (metadata.currentSchemaID, metadata.lastColumnID) = (1, 5)
         }
         let old = evolved.rows.values.map { row in [row[1], row[0], .null, .null] }
@@ -87,7 +94,8 @@ private let exchangeDirectory = variable("MILLRACE_ICEBERG_EXCHANGE")
             do {
                 let metadata = try TableMetadata(try store.get(location), location: location)
                 let table = IcebergTable(
-                    TableIdentifier(namespace: [], name: name), metadata: metadata, catalog: TestCatalog(store), store: store, clock: VirtualClock(),
+                    TableIdentifier(namespace: [], name: name), metadata: metadata, catalog: TestCatalog(store), store: store,
+                    clock: VirtualClock(),
                     random: SeededSource(1))
                 let plan = try ScanPlan(table)
                 let fields = plan.schema.fields.filter { $0.type.sqlType != nil }

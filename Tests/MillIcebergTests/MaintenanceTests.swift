@@ -79,8 +79,12 @@ import Testing
     @Test func youngSnapshotsAndTagsStay() throws {
         var sample = try SampleTable("young", seed: 15)
         for _ in 0..<5 { try sample.append(3) }
-        #expect(expiry(keepMin: 1, age: .seconds(3600)).expired(sample.table.metadata, nowMillis: sample.table.clock.nowMicros / 1000).isEmpty)
-        #expect(expiry(keepMin: 1, age: .seconds(3600), keepMax: 2).expired(sample.table.metadata, nowMillis: sample.table.clock.nowMicros / 1000).count == 3)
+        #expect(
+            expiry(keepMin: 1, age: .seconds(3600)).expired(sample.table.metadata, nowMillis: sample.table.clock.nowMicros / 1000).isEmpty)
+        #expect(
+            expiry(keepMin: 1, age: .seconds(3600), keepMax: 2).expired(
+                sample.table.metadata, nowMillis: sample.table.clock.nowMicros / 1000
+            ).count == 3)
         let first = sample.table.metadata.snapshots[0].id
         try sample.catalog.change(&sample.table) { $0.references["start"] = SnapshotReference(tag: first) }
         (sample.table, _) = try expiry(keepMin: 1, age: .seconds(-1)).run(sample.table)
@@ -124,7 +128,9 @@ import Testing
                     sample.files[task.file.path] = task.file
                     let reader = try DataFileReader(task, plan, sample.table, fieldIDs: [1])
                     while let batch = try reader.next() {
-                        for row in 0..<batch.count { rows[SampleTable.Place(path: task.file.path, position: batch.positions[row])] = [batch.columns[0].scalar(row)] }
+                        for row in 0..<batch.count {
+                            rows[SampleTable.Place(path: task.file.path, position: batch.positions[row])] = [batch.columns[0].scalar(row)]
+                        }
                     }
                 }
                 #expect(SampleTable.sorted(Array(rows.values)) == sample.expected)

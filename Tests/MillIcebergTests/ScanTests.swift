@@ -49,13 +49,16 @@ import Testing
 
     @Test func columnsAreKnownByTheirIdentifiers() throws {
         var sample = try SampleTable(
-            "evolved", seed: 4, fields: [NestedField(1, "id", .int, isRequired: true), NestedField(2, "a", .float), NestedField(3, "b", .string)])
+            "evolved", seed: 4,
+            fields: [NestedField(1, "id", .int, isRequired: true), NestedField(2, "a", .float), NestedField(3, "b", .string)])
         try sample.append(50)
         try sample.catalog.change(&sample.table) { metadata in
             var added = NestedField(4, "b", .string)
             added.initialDefault = "new"
             metadata.schemas.append(
-                IcebergSchema(schemaID: 1, [NestedField(2, "renamed", .double), NestedField(1, "id", .long, isRequired: true), added, NestedField(5, "c", .date)]))
+                IcebergSchema(
+                    schemaID: 1,
+                    [NestedField(2, "renamed", .double), NestedField(1, "id", .long, isRequired: true), added, NestedField(5, "c", .date)]))
             metadata.currentSchemaID = 1
         }
         let expected = sample.rows.values.map { row in [row[1], row[0], .string("new"), .null] }

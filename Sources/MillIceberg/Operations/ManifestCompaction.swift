@@ -1,7 +1,8 @@
 /// Puts all small manifests of a branch together in a commit of its own, for tables whose appends do not merge.
 package enum ManifestCompaction {
     /// - Returns: the table as it is then; unchanged when there are too few small manifests.
-    package static func run(_ table: IcebergTable, _ settings: CommitSettings, summary: [(key: String, value: String)] = []) throws(IcebergError)
+    package static func run(_ table: IcebergTable, _ settings: CommitSettings, summary: [(key: String, value: String)] = [])
+        throws(IcebergError)
         -> IcebergTable
     {
         var settings = settings

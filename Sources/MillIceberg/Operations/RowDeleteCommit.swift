@@ -49,7 +49,8 @@ struct RowDeleteCommit {
         do throws(BadBytes) { bytes = try puffin.finished() } catch { throw .malformed(location: path, what: error.what) }
         try table.put(path, bytes)
         var file = DataFile(
-            path: path, specID: delete.specID, partition: delete.partition, recordCount: Int64(positions.count), fileByteCount: Int64(bytes.count))
+            path: path, specID: delete.specID, partition: delete.partition, recordCount: Int64(positions.count),
+            fileByteCount: Int64(bytes.count))
         file.content = .positionDeletes
         file.format = "PUFFIN"
         file.referencedDataFile = delete.dataFile

@@ -150,7 +150,9 @@ package struct SnapshotCommit {
         Dictionary(grouping: entries) { $0.file.specID }.sorted { $0.key < $1.key }
     }
 
-    private mutating func commit(_ manifests: [ManifestFile], _ base: TableMetadata, _ parent: Snapshot?, _ figures: SummaryFigures, _ attempt: Int)
+    private mutating func commit(
+        _ manifests: [ManifestFile], _ base: TableMetadata, _ parent: Snapshot?, _ figures: SummaryFigures, _ attempt: Int
+    )
         throws(IcebergError)
     {
         let sequenceNumber = base.lastSequenceNumber + 1
@@ -173,7 +175,8 @@ package struct SnapshotCommit {
             table.identifier,
             requirements: [.assertTableUUID(base.tableUUID), .assertRefSnapshotID(ref: settings.branch, snapshotID: parent?.id)],
             updates: [
-                .addSnapshot(snapshot), .setSnapshotRef(name: settings.branch, base.reference(toBranch: settings.branch, snapshotID: snapshotID)),
+                .addSnapshot(snapshot),
+                .setSnapshotRef(name: settings.branch, base.reference(toBranch: settings.branch, snapshotID: snapshotID)),
             ])
         table.metadata = loaded.metadata
         tryWritten = []

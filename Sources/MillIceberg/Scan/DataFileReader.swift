@@ -73,7 +73,8 @@ package final class DataFileReader {
     private static func missing(_ field: NestedField, _ file: DataFile, _ metadata: TableMetadata) throws(IcebergError) -> Scalar {
         // Files that were brought in from elsewhere may have a column in their directory's name only.
         if let spec = metadata.partitionSpec(id: file.specID),
-            let place = spec.fields.firstIndex(where: { $0.sourceID == field.id && $0.transform == .identity }), file.partition.indices.contains(place)
+            let place = spec.fields.firstIndex(where: { $0.sourceID == field.id && $0.transform == .identity }),
+            file.partition.indices.contains(place)
         {
             return file.partition[place]
         }

@@ -34,7 +34,11 @@ extension ScanPlan {
         let metadata = table.metadata
         let (snapshot, isHistory) = try Self.snapshot(metadata, version)
         self.snapshot = snapshot
-        if isHistory, let id = snapshot?.schemaID, let own = metadata.schema(id: id) { schema = own } else { schema = metadata.currentSchema }
+        if isHistory, let id = snapshot?.schemaID, let own = metadata.schema(id: id) {
+            schema = own
+        } else {
+            schema = metadata.currentSchema
+        }
         tasks = []
         let pruning = try ScanPruning(conditions, schema, metadata)
         var index = DeleteIndex()
