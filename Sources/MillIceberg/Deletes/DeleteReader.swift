@@ -10,10 +10,7 @@ struct DeleteReader {
     /// The deleted rows of one data file. Positions behind its end are kept: they delete nothing.
     func positions(of dataFile: DataFile, _ deletes: [ManifestEntry]) throws(IcebergError) -> DeletedPositions {
         var result = DeletedPositions()
-        for delete in deletes {
-            guard delete.file.content == .positionDeletes else {
-                throw .unsupported("equality deletes, which hold for \"\(dataFile.path)\"")
-            }
+        for delete in deletes where delete.file.content == .positionDeletes {
             if delete.file.isDeletionVector {
                 result.formUnion(try vector(delete.file, dataFile))
             } else {
