@@ -40,6 +40,12 @@ import Darwin
         #expect(try sender(ScriptedTransport([answer(412)])).send { request }.isRepeated == false)
     }
 
+    @Test func whatMustNotHappenTwiceIsRepeatedOnlyWhenItWasNotSent() throws {
+        let transport = ScriptedTransport([failure(ECONNREFUSED), failure(ECONNRESET), answer(200)])
+        #expect(throws: IOFailure.self) { try sender(transport).send(isRepeatable: false) { request } }
+        #expect(transport.requests.count == 2)
+    }
+
     @Test func triesEndAndTheLastOneSpeaks() throws {
         let transport = ScriptedTransport { _ in .success(HTTPResponse(status: 503, body: Array("slow down".utf8))) }
         let outcome = try sender(transport, RetryPolicy(triesMax: 3)).send { request }

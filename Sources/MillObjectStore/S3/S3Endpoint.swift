@@ -1,3 +1,4 @@
+import MillHTTPClient
 import MillIO
 
 #if canImport(Glibc)

@@ -1,4 +1,5 @@
 import MillColumnar
+import MillHTTPClient
 
 /// AWS Signature Version 4: what a request says, in one canonical form, under a key that is derived from the secret, a day, a region and a
 /// service. Source: "Signature Version 4 signing process" of AWS' documentation; its published examples are the tests.
