@@ -39,6 +39,7 @@ let modules: [Module] = [
     Module(name: "MillState", uses: ["MillBase", "MillColumnar", "MillIO", "CMemory"]),
     Module(name: "MillLog", uses: ["MillBase", "MillColumnar", "MillIO", "MillKafkaWire", "CChecksum"]),
     Module(name: "MillParquet", uses: ["MillBase", "MillColumnar", "MillIO", "CMemory", "CZstd", "CLZ4", "CSnappy", "CZlib"]),
+    Module(name: "MillAvro", uses: ["MillBase", "MillIO", "CSnappy", "CZlib", "CZstd"]),
     Module(name: "MillHTTPClient", uses: ["MillBase", "MillColumnar", "MillIO", "CCurl"]),
     Module(name: "MillObjectStore", uses: ["MillBase", "MillColumnar", "MillIO", "MillHTTPClient", "CCrypto"]),
     // L4
@@ -46,6 +47,8 @@ let modules: [Module] = [
     Module(name: "MillCatalog", uses: ["MillBase", "MillColumnar", "MillPlan"]),
     Module(name: "MillTemplate", uses: ["MillBase"], packages: [("Yams", "Yams")]),
     Module(name: "MillStore", uses: ["MillBase", "MillIO", "MillState", "MillConnectorKit", "CChecksum"]),
+    Module(
+        name: "MillIceberg", uses: ["MillBase", "MillColumnar", "MillIO", "MillAvro", "MillParquet", "MillObjectStore", "CZlib"]),
     // L5
     Module(name: "MillBinder", uses: ["MillBase", "MillColumnar", "MillSQL", "MillExpr", "MillPlan", "MillCatalog"]),
     Module(name: "MillOptimizer", uses: ["MillBase", "MillColumnar", "MillExpr", "MillPlan"]),
@@ -53,6 +56,8 @@ let modules: [Module] = [
     Module(
         name: "MillMeta", uses: ["MillBase", "MillColumnar", "MillConnectorKit", "MillPlan", "MillCatalog", "CChecksum"], packages: [("GRDB", "GRDB.swift")]),
     Module(name: "MillConnectors", uses: ["MillBase", "MillColumnar", "MillIO", "MillText", "MillLog", "MillKafkaWire", "MillConnectorKit", "CRdkafka"]),
+    Module(
+        name: "MillLakeCatalog", uses: ["MillBase", "MillColumnar", "MillIO", "MillObjectStore", "MillIceberg", "CCrypto"], packages: [("GRDB", "GRDB.swift")]),
     // L6
     Module(
         name: "MillEngine",
