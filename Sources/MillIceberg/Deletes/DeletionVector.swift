@@ -31,6 +31,11 @@ package enum DeletionVector {
             vector.append(littleEndian: high)
             encode(blocks, to: &vector)
         }
+        return framed(vector)
+    }
+
+    /// With its length before and its checksum behind.
+    static func framed(_ vector: [UInt8]) -> [UInt8] {
         var result: [UInt8] = []
         withUnsafeBytes(of: UInt32(vector.count).bigEndian) { result += $0 }
         result += vector
