@@ -14,6 +14,8 @@ import urllib.request
 import boto3
 from botocore.client import Config
 
+from command_pipes import Checks, Pipes
+
 DIRECTORY, URL, SEED = pathlib.Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 SERVER = pathlib.Path(__file__).resolve().parents[1] / "real/seaweedfs"
 BUCKET = "millrace"
@@ -23,36 +25,8 @@ KEYS = [
 ]
 
 
-class Checks:
-    """Counts what held and what did not."""
-
-    def __init__(self):
-        self.passed, self.failed = 0, 0
-
-    def check(self, holds, what, detail=""):
-        if holds:
-            self.passed += 1
-        else:
-            self.failed += 1
-            print(f"  FAIL  {what}: {str(detail)[:400]}", flush=True)
-
-    def finish(self):
-        print(f"s3: {self.passed} passed, {self.failed} failed", flush=True)
-        sys.exit(1 if self.failed or not self.passed else 0)
-
-
-class Ours:
+class Ours(Pipes):
     """Our store, a command at a time."""
-
-    def __init__(self):
-        self.commands = open(DIRECTORY / "commands", "w", encoding="utf8")
-        self.answers = open(DIRECTORY / "answers", encoding="utf8")
-
-    def __call__(self, *words):
-        """What it answers: a list that begins with ok or error."""
-        self.commands.write("\t".join(map(str, words)) + "\n")
-        self.commands.flush()
-        return self.answers.readline().rstrip("\n").split("\t")
 
     def put(self, key, content, condition="always"):
         (DIRECTORY / "in").write_bytes(content)
@@ -79,12 +53,12 @@ def location(key):
     return f"s3://{BUCKET}/{key}"
 
 
-checks = Checks()
+checks = Checks("s3")
 rng = random.Random(SEED)
 theirs = boto3.client(
     "s3", endpoint_url=URL, aws_access_key_id="millrace", aws_secret_access_key="millrace-secret", region_name="us-east-1",
     config=Config(s3={"addressing_style": "path"}, retries={"max_attempts": 3}))
-ours = Ours()
+ours = Ours(DIRECTORY)
 
 
 def keys_of_theirs(prefix):
