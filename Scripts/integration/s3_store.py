@@ -3,8 +3,10 @@
 Says through DIRECTORY's pipes what our store shall do, does the same with boto3, and compares; kills the server while an object is written.
 """
 import hashlib
+import http.server
 import pathlib
 import random
+import ssl
 import subprocess
 import sys
 import threading
@@ -12,6 +14,7 @@ import time
 import urllib.request
 
 import boto3
+import trustme
 from botocore.client import Config
 
 from command_pipes import Checks, Pipes
@@ -175,6 +178,47 @@ def refusals():
     checks.check(answer[:2] == ["error", "ENOENT"] and "NoSuchBucket" in answer[2], "a bucket that is not there", answer)
 
 
+class Object(http.server.BaseHTTPRequestHandler):
+    """A store of one object."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "6")
+        self.end_headers()
+        self.wfile.write(b"secret")
+
+    def log_message(self, *_):
+        pass
+
+
+def certificates():
+    """TLS with roots of one's own: the right one, another one, and the system's, which do not know the server."""
+    authority, stranger = trustme.CA(), trustme.CA()
+    authority.cert_pem.write_to_path(DIRECTORY / "roots.pem")
+    stranger.cert_pem.write_to_path(DIRECTORY / "others.pem")
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Object)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    elsewhere = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("other.example").configure_cert(elsewhere)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"https://127.0.0.1:{server.server_port}"
+    ours("use", url, "id", "secret", DIRECTORY / "roots.pem")
+    checks.check(ours.get("x") == b"secret", "TLS by a root of one's own")
+    for roots in [[DIRECTORY / "others.pem"], []]:
+        ours("use", url, "id", "secret", *roots)
+        answer = ours.get("x")
+        checks.check(answer[:2] == ["error", "EIO"] and "certificate" in answer[2], "TLS with a stranger", answer)
+    named = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Object)
+    named.socket = elsewhere.wrap_socket(named.socket, server_side=True)
+    threading.Thread(target=named.serve_forever, daemon=True).start()
+    ours("use", f"https://127.0.0.1:{named.server_port}", "id", "secret", DIRECTORY / "roots.pem")
+    answer = ours.get("x")
+    checks.check(answer[:2] == ["error", "EIO"], "TLS with a server of another name", answer)
+    use()
+
+
 def server_dies_while_an_object_is_written():
     content = rng.randbytes(60_000_000)
     ours("create", location("killed"))
@@ -199,5 +243,6 @@ conditions()
 large_object()
 many_objects()
 refusals()
+certificates()
 server_dies_while_an_object_is_written()
 checks.finish()

@@ -67,7 +67,8 @@ final class AccessToken: Sendable {
         var headers = options.headers
         headers["Content-Type"] = "application/x-www-form-urlencoded"
         headers["Accept"] = "application/json"
-        let request = HTTPRequest("POST", url, headers: headers, body: Array(body.utf8), responseBytesMax: 1 << 20, timeouts: options.timeouts)
+        let request = HTTPRequest(
+            "POST", url, headers: headers, body: Array(body.utf8), responseBytesMax: 1 << 20, timeouts: options.timeouts)
         let response = try sender.send { () throws(IOFailure) in request }.response
         guard response.isSuccess else {
             let words = CatalogRefusal(response).words

@@ -42,7 +42,9 @@ final class CatalogConnection: Sendable {
         let json = try Self.json(response, "\(base)/v1/config")
         let properties = json["defaults"].texts.merging(options.properties) { $1 }.merging(json["overrides"].texts) { $1 }
         let prefix = properties["prefix"] ?? ""
-        let root = "/v1" + (prefix.isEmpty ? "" : "/" + prefix.split(separator: "/").map { PercentEncoding.encode(String($0)) }.joined(separator: "/"))
+        let root =
+            "/v1"
+            + (prefix.isEmpty ? "" : "/" + prefix.split(separator: "/").map { PercentEncoding.encode(String($0)) }.joined(separator: "/"))
         let found = Config(base: Self.trimmed(properties["uri"] ?? base), root: root, properties: properties)
         config.withLock { $0 = found }
         return found
@@ -75,14 +77,17 @@ final class CatalogConnection: Sendable {
                 if body != nil { headers["Content-Type"] = "application/json" }
                 if let token { headers["Authorization"] = "Bearer \(token)" }
                 let request = HTTPRequest(
-                    method, url, headers: headers, body: body.map { Array($0.text.utf8) } ?? [], responseBytesMax: 256 << 20, timeouts: options.timeouts)
+                    method, url, headers: headers, body: body.map { Array($0.text.utf8) } ?? [], responseBytesMax: 256 << 20,
+                    timeouts: options.timeouts)
                 let outcome = try sender.send(
                     isRepeatable: isRepeatable,
                     // A request that must not have its effect twice is repeated only when the catalog says that it had none.
                     isPassing: { isRepeatable ? RetryPolicy.isPassing(status: $0.status) : $0.status == 429 || $0.status == 503 }
                 ) { () throws(IOFailure) in request }
                 // 419 is the specification's word for a token that ran out.
-                guard outcome.response.status == 401 || outcome.response.status == 419, renewals == 0, self.token.refuse(token) else { return outcome }
+                guard outcome.response.status == 401 || outcome.response.status == 419, renewals == 0, self.token.refuse(token) else {
+                    return outcome
+                }
                 renewals += 1
             }
         } catch { throw .io(error) }

@@ -39,7 +39,9 @@ package final class RESTCatalog: TableCatalog {
         return true
     }
 
-    package func commit(_ table: TableIdentifier, requirements: [TableRequirement], updates: [TableUpdate]) throws(IcebergError) -> LoadedTable {
+    package func commit(_ table: TableIdentifier, requirements: [TableRequirement], updates: [TableUpdate]) throws(IcebergError)
+        -> LoadedTable
+    {
         let body: JSONValue = [
             "identifier": table.json, "requirements": .array(requirements.map(\.json)), "updates": .array(updates.map(\.json)),
         ]
@@ -68,7 +70,8 @@ package final class RESTCatalog: TableCatalog {
     /// - Returns: the table as the catalog made it: identifiers of its fields are the catalog's.
     /// - Throws: `commitConflict` when there is one of that name.
     package func create(
-        _ table: TableIdentifier, schema: IcebergSchema, spec: PartitionSpec = PartitionSpec(), order: SortOrder = SortOrder(), location: String? = nil,
+        _ table: TableIdentifier, schema: IcebergSchema, spec: PartitionSpec = PartitionSpec(), order: SortOrder = SortOrder(),
+        location: String? = nil,
         properties: [String: String] = [:], isStaged: Bool = false
     ) throws(IcebergError) -> LoadedTable {
         var body: JSONValue = [
@@ -94,7 +97,8 @@ package final class RESTCatalog: TableCatalog {
     }
 
     package func rename(_ table: TableIdentifier, to name: TableIdentifier) throws(IcebergError) {
-        let response = try connection.send("POST", "tables/rename", ["source": table.json, "destination": name.json], isRepeatable: false).response
+        let response = try connection.send("POST", "tables/rename", ["source": table.json, "destination": name.json], isRepeatable: false)
+            .response
         if response.status == 404 { throw .missing("table \(table), or the namespace of \(name)") }
         guard response.isSuccess else { throw CatalogConnection.failure("rename", "\(table)", response) }
     }
@@ -103,7 +107,9 @@ package final class RESTCatalog: TableCatalog {
     package func tables(in namespace: [String]) throws(IcebergError) -> [TableIdentifier] {
         var found: [TableIdentifier] = []
         for item in try pages(Self.path(namespace) + "/tables", "identifiers", []) {
-            do throws(BadBytes) { found.append(try TableIdentifier(item)) } catch { throw .malformed(location: "the list of tables", what: error.what) }
+            do throws(BadBytes) { found.append(try TableIdentifier(item)) } catch {
+                throw .malformed(location: "the list of tables", what: error.what)
+            }
         }
         return found
     }
@@ -175,7 +181,9 @@ package final class RESTCatalog: TableCatalog {
     private static func loaded(_ response: HTTPResponse, _ place: String) throws(IcebergError) -> LoadedTable {
         let json = try CatalogConnection.json(response, place)
         let metadata: TableMetadata
-        do throws(BadBytes) { metadata = try TableMetadata(json.required("metadata")) } catch { throw .malformed(location: place, what: error.what) }
+        do throws(BadBytes) { metadata = try TableMetadata(json.required("metadata")) } catch {
+            throw .malformed(location: place, what: error.what)
+        }
         let lent = VendedCredentials.config(json["storage-credentials"], for: metadata.location)
         return LoadedTable(
             metadata: metadata, metadataLocation: json["metadata-location"].string, config: json["config"].texts.merging(lent) { $1 })

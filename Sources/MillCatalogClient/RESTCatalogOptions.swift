@@ -36,7 +36,8 @@ package struct RESTCatalogOptions: Sendable {
     /// Names of RisingWave's sinks for what Iceberg calls otherwise.
     private static let aliases = [
         "warehouse.path": "warehouse", "catalog.oauth2_server_uri": "oauth2-server-uri", "catalog.oauth2-server-uri": "oauth2-server-uri",
-        "catalog.uri": "uri", "catalog.credential": "credential", "catalog.token": "token", "catalog.scope": "scope", "catalog.header": "header",
+        "catalog.uri": "uri", "catalog.credential": "credential", "catalog.token": "token", "catalog.scope": "scope",
+        "catalog.header": "header",
     ]
 
     /// Options by their names in Iceberg's properties (`uri`, `warehouse`, `credential`, `scope`, `oauth2-server-uri`, `token`, `prefix`,
@@ -57,10 +58,13 @@ package struct RESTCatalogOptions: Sendable {
         credential = properties["credential"]
         scope = properties["scope"]
         oauth2ServerURI = properties["oauth2-server-uri"]
-        for (name, value) in properties.sorted(by: { $0.key < $1.key }) where name.hasPrefix("header.") { headers[String(name.dropFirst(7))] = value }
+        for (name, value) in properties.sorted(by: { $0.key < $1.key }) where name.hasPrefix("header.") {
+            headers[String(name.dropFirst(7))] = value
+        }
         for pair in (properties["header"] ?? "").split(separator: ";") {
             guard let equals = pair.firstIndex(of: "=") else {
-                throw IOFailure("open", path: uri, errorNumber: EINVAL, detail: "catalog.header is written name=value;name=value, not \"\(pair)\"")
+                throw IOFailure(
+                    "open", path: uri, errorNumber: EINVAL, detail: "catalog.header is written name=value;name=value, not \"\(pair)\"")
             }
             headers[String(pair[..<equals])] = String(pair[pair.index(after: equals)...])
         }

@@ -84,13 +84,19 @@ extension RESTCatalog {
     ///
     /// - Parameter local: of tables on this machine's disk; nil refuses them: a catalog elsewhere has no say in what is written here.
     /// - Throws: `io` for options that make no sense, or without keys.
-    package func store(for table: TableIdentifier, _ loaded: LoadedTable, local: (any ObjectStore)? = nil) throws(IcebergError) -> any ObjectStore {
+    package func store(for table: TableIdentifier, _ loaded: LoadedTable, local: (any ObjectStore)? = nil) throws(IcebergError)
+        -> any ObjectStore
+    {
         let config = try connection.configuration().properties.merging(loaded.config) { $1 }
-        guard !loaded.metadata.location.hasPrefix("file:"), !loaded.metadata.location.hasPrefix("/") else { return ObjectStores(local: local, s3: nil) }
+        guard !loaded.metadata.location.hasPrefix("file:"), !loaded.metadata.location.hasPrefix("/") else {
+            return ObjectStores(local: local, s3: nil)
+        }
         do throws(IOFailure) {
             var options = try S3Options(properties: config, environment: environment)
             if VendedCredentials.keys(loaded.config)?.sessionToken != nil {
-                options.credentials = VendedCredentials(loaded.config, clock: environment.clock) { [self] () throws(IcebergError) in try load(table).config }
+                options.credentials = VendedCredentials(loaded.config, clock: environment.clock) { [self] () throws(IcebergError) in
+                    try load(table).config
+                }
             }
             return ObjectStores(local: local, s3: try S3ObjectStore(options, transport: transport, environment: environment))
         } catch { throw .io(error) }

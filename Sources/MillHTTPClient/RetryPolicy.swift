@@ -122,7 +122,9 @@ package struct RetryingSender: Sendable {
     private func pause(_ wait: Duration, _ request: HTTPRequest) throws(IOFailure) {
         var left = wait
         while left > .zero {
-            guard request.cancellation?.isCancelled != true else { throw IOFailure(request.method, path: request.place, errorNumber: ECANCELED) }
+            guard request.cancellation?.isCancelled != true else {
+                throw IOFailure(request.method, path: request.place, errorNumber: ECANCELED)
+            }
             let slice = min(left, .milliseconds(250))
             clock.pause(for: slice)
             left -= slice

@@ -53,7 +53,8 @@ private struct CatalogSession {
         case "make-namespace": try catalog.create(namespace: words[1].split(separator: ".").map(String.init))
         case "has-namespace": return "\(try catalog.exists(namespace: words[1].split(separator: ".").map(String.init)))"
         case "drop-namespace": try catalog.drop(namespace: words[1].split(separator: ".").map(String.init))
-        case "tables": return try catalog.tables(in: words[1].split(separator: ".").map(String.init)).map(\.name).sorted().joined(separator: " ")
+        case "tables":
+            return try catalog.tables(in: words[1].split(separator: ".").map(String.init)).map(\.name).sorted().joined(separator: " ")
         default: return try runOnTable(catalog, words)
         }
         return ""
@@ -70,7 +71,8 @@ private struct CatalogSession {
         case "load":
             let found = try catalog.load(table)
             loaded[words[1]] = found
-            return "\(found.metadata.tableUUID)\t\(found.metadata.currentSchema.fields.map(\.name).joined(separator: ","))\t\(found.metadataLocation ?? "")"
+            return
+                "\(found.metadata.tableUUID)\t\(found.metadata.currentSchema.fields.map(\.name).joined(separator: ","))\t\(found.metadataLocation ?? "")"
         case "property":
             guard let known = loaded[words[1]]?.metadata else { throw IOFailure("load", path: words[1], errorNumber: ENOENT) }
             // What was known when it was loaded must still hold.
@@ -106,6 +108,7 @@ private struct CatalogSession {
         }
         try writer.append(columns, count: count)
         let clock = environment.clock
-        _ = try SnapshotCommit.run(.append(try writer.finish(), summary: [("first", "\(first)")]), on: table, CommitSettings { clock.pause(for: $0) })
+        _ = try SnapshotCommit.run(
+            .append(try writer.finish(), summary: [("first", "\(first)")]), on: table, CommitSettings { clock.pause(for: $0) })
     }
 }

@@ -12,7 +12,9 @@ enum FakeCatalog {
         answer(status, ["error": ["message": "said so", "type": .string(type), "code": JSONValue(status)]])
     }
 
-    static func lost(_ errorNumber: Int32) -> ScriptedTransport.Answer { .failure(IOFailure("POST", path: "http://c", errorNumber: errorNumber, detail: "lost")) }
+    static func lost(_ errorNumber: Int32) -> ScriptedTransport.Answer {
+        .failure(IOFailure("POST", path: "http://c", errorNumber: errorNumber, detail: "lost"))
+    }
 
     static func metadata(_ location: String = "s3://bucket/t") -> TableMetadata {
         TableMetadata(

@@ -50,16 +50,21 @@ import Darwin
     }
 
     @Test func optionsGoByEitherName() throws {
-        let iceberg = try RESTCatalogOptions(properties: ["uri": "http://c", "warehouse": "w", "credential": "i:s", "scope": "x", "header.Polaris-Realm": "r"])
+        let iceberg = try RESTCatalogOptions(properties: [
+            "uri": "http://c", "warehouse": "w", "credential": "i:s", "scope": "x", "header.Polaris-Realm": "r",
+        ])
         let risingWave = try RESTCatalogOptions(
             properties: [
-                "catalog.uri": "http://c", "warehouse.path": "w", "catalog.credential": "i:s", "catalog.scope": "x", "catalog.header": "Polaris-Realm=r",
+                "catalog.uri": "http://c", "warehouse.path": "w", "catalog.credential": "i:s", "catalog.scope": "x",
+                "catalog.header": "Polaris-Realm=r",
             ])
         for options in [iceberg, risingWave] {
             #expect(options.uri == "http://c" && options.warehouse == "w" && options.credential == "i:s" && options.scope == "x")
             #expect(options.headers["polaris-realm"] == "r")
         }
-        for bad in [[:], ["uri": "c"], ["uri": "http://c", "catalog.header": "x"]] { #expect(throws: IOFailure.self) { try RESTCatalogOptions(properties: bad) } }
+        for bad in [[:], ["uri": "c"], ["uri": "http://c", "catalog.header": "x"]] {
+            #expect(throws: IOFailure.self) { try RESTCatalogOptions(properties: bad) }
+        }
     }
 
     // MARK: Tokens
@@ -101,7 +106,10 @@ import Darwin
 
     @Test func aWrongSecretIsSaid() throws {
         let transport = ScriptedTransport([FakeCatalog.answer(401, ["error": "invalid_client", "error_description": "no such client"])])
-        guard case .io(let failure) = #expect(throws: IcebergError.self, performing: { try catalog(transport, ["credential": "i:s"]).load(table) }) else {
+        guard
+            case .io(let failure) = #expect(
+                throws: IcebergError.self, performing: { try catalog(transport, ["credential": "i:s"]).load(table) })
+        else {
             Issue.record("no failure")
             return
         }
@@ -113,7 +121,9 @@ import Darwin
 
     @Test func aCommitSaysWhatItWantsAndGetsTheTable() throws {
         let (catalog, transport) = try opened([FakeCatalog.answer(200, FakeCatalog.loaded())])
-        let loaded = try catalog.commit(table, requirements: [.assertRefSnapshotID(ref: "main", snapshotID: nil)], updates: [.removeSnapshots([4_611_686_018_427_387_905])])
+        let loaded = try catalog.commit(
+            table, requirements: [.assertRefSnapshotID(ref: "main", snapshotID: nil)],
+            updates: [.removeSnapshots([4_611_686_018_427_387_905])])
         #expect(loaded.metadata == FakeCatalog.metadata())
         let body = try JSONValue(transport.requests[1].body)
         #expect(body["identifier"]["namespace"].array == ["a b", "c"])
@@ -155,7 +165,8 @@ import Darwin
 
     @Test func listsHaveAllPages() throws {
         let page = { (names: [String], next: JSONValue) in
-            FakeCatalog.answer(200, ["identifiers": .array(names.map { ["namespace": ["a"], "name": .string($0)] }), "next-page-token": next])
+            FakeCatalog.answer(
+                200, ["identifiers": .array(names.map { ["namespace": ["a"], "name": .string($0)] }), "next-page-token": next])
         }
         let (catalog, transport) = try opened([page(["1", "2"], "x y"), page(["3"], .null)])
         #expect(try catalog.tables(in: ["a"]).map(\.name) == ["1", "2", "3"])
@@ -165,12 +176,15 @@ import Darwin
     }
 
     @Test func whatIsThereAlreadyIsAConflict() throws {
-        let (catalog, transport) = try opened([FakeCatalog.refusal(409, "AlreadyExistsException"), FakeCatalog.refusal(404, "NoSuchNamespaceException")])
+        let (catalog, transport) = try opened([
+            FakeCatalog.refusal(409, "AlreadyExistsException"), FakeCatalog.refusal(404, "NoSuchNamespaceException"),
+        ])
         let there = #expect(throws: IcebergError.self) { try catalog.create(table, schema: IcebergSchema([]), isStaged: true) }
         #expect(there?.isConflict == true)
         let body = try JSONValue(transport.requests[1].body)
         #expect(body["stage-create"] == true && body["location"] == .null && body["partition-spec"] == .null)
-        guard case .missing = #expect(throws: IcebergError.self, performing: { try catalog.create(table, schema: IcebergSchema([])) }) else {
+        guard case .missing = #expect(throws: IcebergError.self, performing: { try catalog.create(table, schema: IcebergSchema([])) })
+        else {
             Issue.record("a missing namespace is named")
             return
         }

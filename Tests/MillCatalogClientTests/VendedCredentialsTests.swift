@@ -22,7 +22,8 @@ import Darwin
     /// What a catalog lends the nth time, until a moment.
     private static func lent(_ number: Int, until millis: Int64) -> [String: String] {
         [
-            "s3.access-key-id": "id\(number)", "s3.secret-access-key": "s", "s3.session-token": "token\(number)", "s3.endpoint": "http://lent:1",
+            "s3.access-key-id": "id\(number)", "s3.secret-access-key": "s", "s3.session-token": "token\(number)",
+            "s3.endpoint": "http://lent:1",
             "client.region": "eu", "s3.session-token-expires-at-ms": "\(millis)",
         ]
     }
@@ -67,7 +68,8 @@ import Darwin
 
     @Test func theLongestPrefixLends() {
         let list: JSONValue = [
-            ["prefix": "s3://bucket", "config": ["s3.access-key-id": "wide"]], ["prefix": "s3://bucket/t", "config": ["s3.access-key-id": "narrow"]],
+            ["prefix": "s3://bucket", "config": ["s3.access-key-id": "wide"]],
+            ["prefix": "s3://bucket/t", "config": ["s3.access-key-id": "narrow"]],
             ["prefix": "s3://other", "config": ["s3.access-key-id": "other"]],
         ]
         #expect(VendedCredentials.config(list, for: "s3://bucket/t/x")["s3.access-key-id"] == "narrow")
@@ -88,16 +90,21 @@ import Darwin
         #expect(try store.get("s3://bucket/t/x") == [7])
         let request = try #require(transport.requests.last)
         #expect(request.url == "http://lent:1/bucket/t/x" && request.headers["x-amz-security-token"] == "token1")
-        #expect(request.headers["Authorization"]?.contains("Credential=id1/") == true && request.headers["Authorization"]?.contains("/eu/s3/") == true)
+        #expect(
+            request.headers["Authorization"]?.contains("Credential=id1/") == true
+                && request.headers["Authorization"]?.contains("/eu/s3/") == true)
     }
 
     @Test func theUsersOwnKeysServeWhereNoneAreLent() throws {
         let transport = ScriptedTransport { request in
             if request.url.contains("/v1/config") { return FakeCatalog.answer(200) }
-            return request.url.contains("/tables/") ? FakeCatalog.answer(200, FakeCatalog.loaded()) : .success(HTTPResponse(status: 200, body: [7]))
+            return request.url.contains("/tables/")
+                ? FakeCatalog.answer(200, FakeCatalog.loaded()) : .success(HTTPResponse(status: 200, body: [7]))
         }
         let options = try RESTCatalogOptions(
-            properties: ["uri": "http://c", "s3.endpoint": "http://mine:1", "s3.access.key": "me", "s3.secret.key": "s", "s3.region": "here"])
+            properties: [
+                "uri": "http://c", "s3.endpoint": "http://mine:1", "s3.access.key": "me", "s3.secret.key": "s", "s3.region": "here",
+            ])
         let catalog = RESTCatalog(options, transport: transport, environment: environment)
         _ = try catalog.store(for: table, catalog.load(table)).get("s3://bucket/t/x")
         #expect(transport.requests.last?.headers["Authorization"]?.contains("Credential=me/") == true)

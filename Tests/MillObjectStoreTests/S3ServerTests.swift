@@ -55,7 +55,8 @@ private struct S3Session {
             var options = S3Options(
                 endpoint: words[1], credentials: FixedCredentials(S3Credentials(accessKeyID: words[2], secretAccessKey: words[3])))
             options.retries = RetryPolicy(triesMax: 4, first: .milliseconds(50), last: .milliseconds(500), total: .seconds(5))
-            store = try S3ObjectStore(options, transport: CurlTransport(), environment: .system)
+            let transport = CurlTransport(.init(rootsFile: words.count > 4 ? words[4] : nil))
+            store = try S3ObjectStore(options, transport: transport, environment: .system)
             return ""
         }
         guard let store else { throw IOFailure("run", path: words[0], errorNumber: EINVAL) }

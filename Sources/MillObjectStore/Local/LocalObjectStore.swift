@@ -11,7 +11,8 @@ import Darwin
 /// An object is written to a file beside its place, whose name listings leave out, synced, given its name in one step, and the directory
 /// synced: it is seen whole or not at all, also after a power cut. Conditions are decided by the file system between processes: a name
 /// that must be free is taken by a link; a tag is compared while the directory is locked, which every writer of this kind does. A tag is the
-/// file's number, size and time of change.
+/// file's number, size and time of change: objects of one size that replaced each other within a tick of the file system's clock (some
+/// milliseconds) can look the same. Who needs to tell those apart puts under new names by `isMissing`.
 ///
 /// What a crash leaves is files under their first names, until `removeLeftovers`. Directories are made as needed and stay when empty.
 ///
@@ -52,10 +53,13 @@ package struct LocalObjectStore: ObjectStore {
         let file = try files.open(FileLocation(location, "get", root: root).path, .read)
         let size = try file.size()
         guard size <= Self.getBytesMax else {
-            throw IOFailure("get", path: location, errorNumber: EFBIG, detail: "it has \(size) bytes, at most \(Self.getBytesMax) are read whole")
+            throw IOFailure(
+                "get", path: location, errorNumber: EFBIG, detail: "it has \(size) bytes, at most \(Self.getBytesMax) are read whole")
         }
         var bytes = [UInt8](repeating: 0, count: size)
-        let count = try bytes.withUnsafeMutableBufferPointer { (bytes) throws(IOFailure) in try file.read(at: 0, into: UnsafeMutableRawBufferPointer(bytes)) }
+        let count = try bytes.withUnsafeMutableBufferPointer { (bytes) throws(IOFailure) in
+            try file.read(at: 0, into: UnsafeMutableRawBufferPointer(bytes))
+        }
         bytes.removeLast(size - count)
         return bytes
     }
@@ -119,7 +123,9 @@ package struct LocalObjectStore: ObjectStore {
     private func objectPlace(_ location: String, _ operation: String) throws(IOFailure) -> FileLocation {
         let place = try FileLocation(location, operation, root: root)
         guard !place.name.isEmpty, !place.name.hasPrefix(Self.temporaryPrefix) else {
-            throw IOFailure(operation, path: location, errorNumber: EINVAL, detail: "an object's name is not empty and does not begin with \"\(Self.temporaryPrefix)\"")
+            throw IOFailure(
+                operation, path: location, errorNumber: EINVAL,
+                detail: "an object's name is not empty and does not begin with \"\(Self.temporaryPrefix)\"")
         }
         return place
     }
@@ -131,7 +137,9 @@ package struct LocalObjectStore: ObjectStore {
     private static func tag(_ status: FileStatus) -> String { "\(status.number)-\(status.byteCount)-\(status.modifiedNanos)" }
 
     private static func unmet(_ location: String, _ condition: PutCondition) -> IOFailure {
-        IOFailure("put", path: location, errorNumber: EEXIST, detail: condition == .isMissing ? "there is an object already" : "it is another object by now")
+        IOFailure(
+            "put", path: location, errorNumber: EEXIST,
+            detail: condition == .isMissing ? "there is an object already" : "it is another object by now")
     }
 
     private func makeTemporary(for place: FileLocation) throws(IOFailure) -> any File {
