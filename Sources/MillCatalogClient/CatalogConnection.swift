@@ -38,6 +38,10 @@ final class CatalogConnection: Sendable {
         let base = Self.trimmed(options.uri)
         let query = options.warehouse.map { "?warehouse=\(PercentEncoding.encode($0))" } ?? ""
         let response = try answer("GET", "\(base)/v1/config\(query)").response
+        if response.status == 404 {
+            let words = CatalogRefusal(response).words
+            throw .missing("catalog at \(base): \(words) (its URI may need a path, such as /api/catalog)")
+        }
         guard response.isSuccess else { throw Self.failure("open", "\(base)/v1/config", response) }
         let json = try Self.json(response, "\(base)/v1/config")
         let properties = json["defaults"].texts.merging(options.properties) { $1 }.merging(json["overrides"].texts) { $1 }

@@ -152,8 +152,7 @@ package final class RESTCatalog: TableCatalog {
 
     /// Asks for keys to the table's files, unless the user gave some or chose otherwise.
     private var delegation: HTTPHeaders {
-        connection.options.properties["s3.access-key-id"] == nil && connection.options.properties["s3.access.key"] == nil
-            ? ["X-Iceberg-Access-Delegation": "vended-credentials"] : [:]
+        connection.options.properties["s3.access-key-id"] == nil ? ["X-Iceberg-Access-Delegation": "vended-credentials"] : [:]
     }
 
     static func path(_ namespace: [String]) -> String { "namespaces/" + PercentEncoding.encode(namespace.joined(separator: separator)) }

@@ -35,9 +35,10 @@ package struct RESTCatalogOptions: Sendable {
 
     /// Names of RisingWave's sinks for what Iceberg calls otherwise.
     private static let aliases = [
-        "warehouse.path": "warehouse", "catalog.oauth2_server_uri": "oauth2-server-uri", "catalog.oauth2-server-uri": "oauth2-server-uri",
-        "catalog.uri": "uri", "catalog.credential": "credential", "catalog.token": "token", "catalog.scope": "scope",
-        "catalog.header": "header",
+        "catalog.uri": "uri", "warehouse.path": "warehouse", "catalog.credential": "credential", "catalog.token": "token",
+        "catalog.scope": "scope", "catalog.header": "header", "catalog.oauth2_server_uri": "oauth2-server-uri",
+        "catalog.oauth2-server-uri": "oauth2-server-uri", "s3.access.key": "s3.access-key-id", "s3.secret.key": "s3.secret-access-key",
+        "s3.path.style.access": "s3.path-style-access",
     ]
 
     /// Options by their names in Iceberg's properties (`uri`, `warehouse`, `credential`, `scope`, `oauth2-server-uri`, `token`, `prefix`,

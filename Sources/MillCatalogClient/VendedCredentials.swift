@@ -83,16 +83,18 @@ extension RESTCatalog {
     /// says of the endpoint and the region counts over what the user says, as in other clients.
     ///
     /// - Parameter local: of tables on this machine's disk; nil refuses them: a catalog elsewhere has no say in what is written here.
-    /// - Throws: `io` for options that make no sense, or without keys.
-    package func store(for table: TableIdentifier, _ loaded: LoadedTable, local: (any ObjectStore)? = nil) throws(IcebergError)
-        -> any ObjectStore
-    {
-        let config = try connection.configuration().properties.merging(loaded.config) { $1 }
-        guard !loaded.metadata.location.hasPrefix("file:"), !loaded.metadata.location.hasPrefix("/") else {
-            return ObjectStores(local: local, s3: nil)
+    /// - Throws: `io` for options that make no sense, or without keys; `unsupported` where the catalog would sign each request itself.
+    package func store(
+        for table: TableIdentifier, _ loaded: LoadedTable, local: (any ObjectStore)? = nil
+    ) throws(IcebergError) -> any ObjectStore {
+        let location = loaded.metadata.location
+        guard !location.hasPrefix("file:"), !location.hasPrefix("/") else { return ObjectStores(local: local, s3: nil) }
+        let properties = Self.properties(try connection.configuration().properties, loaded.config)
+        if properties["s3.remote-signing-enabled"] == "true", VendedCredentials.keys(properties) == nil {
+            throw .unsupported("the catalog lends no keys for \(table) but would sign every request itself")
         }
         do throws(IOFailure) {
-            var options = try S3Options(properties: config, environment: environment)
+            var options = try S3Options(properties: properties, environment: environment)
             if VendedCredentials.keys(loaded.config)?.sessionToken != nil {
                 options.credentials = VendedCredentials(loaded.config, clock: environment.clock) { [self] () throws(IcebergError) in
                     try load(table).config
@@ -100,5 +102,15 @@ extension RESTCatalog {
             }
             return ObjectStores(local: local, s3: try S3ObjectStore(options, transport: transport, environment: environment))
         } catch { throw .io(error) }
+    }
+
+    /// The user's properties under the table's. What belongs together comes from one side.
+    private static func properties(_ own: [String: String], _ lent: [String: String]) -> [String: String] {
+        var own = own
+        if lent["client.region"] != nil { own["s3.region"] = nil }
+        if lent["s3.access-key-id"] != nil {
+            for name in ["s3.access-key-id", "s3.secret-access-key", "s3.session-token"] { own[name] = nil }
+        }
+        return own.merging(lent) { $1 }
     }
 }

@@ -84,7 +84,7 @@ import Darwin
             if request.url.contains("/tables/") { return FakeCatalog.answer(200, FakeCatalog.loaded(config: JSONValue(config))) }
             return .success(HTTPResponse(status: 200, body: [7]))
         }
-        let options = try RESTCatalogOptions(properties: ["uri": "http://c", "s3.endpoint": "http://mine:1"])
+        let options = try RESTCatalogOptions(properties: ["uri": "http://c", "s3.endpoint": "http://mine:1", "s3.region": "here"])
         let catalog = RESTCatalog(options, transport: transport, environment: environment)
         let store = try catalog.store(for: table, catalog.load(table))
         #expect(try store.get("s3://bucket/t/x") == [7])
@@ -109,6 +109,19 @@ import Darwin
         _ = try catalog.store(for: table, catalog.load(table)).get("s3://bucket/t/x")
         #expect(transport.requests.last?.headers["Authorization"]?.contains("Credential=me/") == true)
         #expect(transport.requests[1].headers["X-Iceberg-Access-Delegation"] == nil)
+    }
+
+    @Test func aCatalogThatWouldSignItselfIsNotSupported() throws {
+        let transport = ScriptedTransport { request in
+            let config: JSONValue = ["s3.remote-signing-enabled": "true"]
+            return FakeCatalog.answer(200, request.url.contains("/tables/") ? FakeCatalog.loaded(config: config) : [:])
+        }
+        let catalog = RESTCatalog(try RESTCatalogOptions(properties: ["uri": "http://c"]), transport: transport, environment: environment)
+        guard case .unsupported = #expect(throws: IcebergError.self, performing: { try catalog.store(for: table, catalog.load(table)) })
+        else {
+            Issue.record("it is not refused")
+            return
+        }
     }
 
     @Test func aCatalogElsewhereHasNoSayInFilesHere() throws {

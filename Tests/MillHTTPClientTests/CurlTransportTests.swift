@@ -147,14 +147,18 @@ import Darwin
         let seed = UInt64.random(in: 0 ... .max)
         let random = SeededSource(seed)
         let server = try LoopbackServer { head, _ in
-            if head.contains("/endless") { return Array("HTTP/1.1 200 OK\r\n".utf8) + Array(String(repeating: "X: y\r\n", count: 100_000).utf8) }
+            if head.contains("/endless") {
+                return Array("HTTP/1.1 200 OK\r\n".utf8) + Array(String(repeating: "X: y\r\n", count: 100_000).utf8)
+            }
             if head.contains("/wrong") { return Array("HTTP/1.1 200 OK\r\nContent-Length: -5\r\nContent-Length: 7\r\n\r\n".utf8) }
             return (0..<64).map { _ in UInt8(truncatingIfNeeded: random.next()) } + Array("\r\n\r\n".utf8)
         }
         defer { server.stop() }
         let timeouts = HTTPTimeouts(total: .milliseconds(300))
         for path in ["/endless", "/wrong"] + (0..<20).map({ "/\($0)" }) {
-            #expect(throws: IOFailure.self, "\(path), seed \(seed)") { try transport.send(HTTPRequest("GET", server.url + path, timeouts: timeouts)) }
+            #expect(throws: IOFailure.self, "\(path), seed \(seed)") {
+                try transport.send(HTTPRequest("GET", server.url + path, timeouts: timeouts))
+            }
         }
         // It goes on with another.
         let sane = try LoopbackServer { _, _ in reply("200 OK", "x") }
