@@ -62,7 +62,7 @@ final class AccessToken: Sendable {
         } else {
             form.append(("client_secret", credential))
         }
-        if let scope = options.scope { form.append(("scope", scope)) }
+        if !options.scope.isEmpty { form.append(("scope", options.scope)) }
         let body = form.map { "\($0.0)=\(PercentEncoding.encode($0.1))" }.joined(separator: "&")
         var headers = options.headers
         headers["Content-Type"] = "application/x-www-form-urlencoded"

@@ -46,9 +46,8 @@ final class CatalogConnection: Sendable {
         let json = try Self.json(response, "\(base)/v1/config")
         let properties = json["defaults"].texts.merging(options.properties) { $1 }.merging(json["overrides"].texts) { $1 }
         let prefix = properties["prefix"] ?? ""
-        let root =
-            "/v1"
-            + (prefix.isEmpty ? "" : "/" + prefix.split(separator: "/").map { PercentEncoding.encode(String($0)) }.joined(separator: "/"))
+        // As the catalog wrote it, which may be encoded: what no URL can have is all that is.
+        let root = "/v1" + (prefix.isEmpty ? "" : "/" + PercentEncoding.encode(prefix, keeping: "/%:@!$&'()*+,;="))
         let found = Config(base: Self.trimmed(properties["uri"] ?? base), root: root, properties: properties)
         config.withLock { $0 = found }
         return found

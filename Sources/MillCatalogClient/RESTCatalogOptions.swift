@@ -17,7 +17,8 @@ package struct RESTCatalogOptions: Sendable {
     package var token: String?
     /// `id:secret`, or a secret alone, by which a token is asked for.
     package var credential: String?
-    package var scope: String?
+    /// Of that token.
+    package var scope = "catalog"
     /// Where a token is asked for; the catalog's own endpoint unless it is set.
     package var oauth2ServerURI: String?
     /// Sent with every request to the catalog.
@@ -57,7 +58,7 @@ package struct RESTCatalogOptions: Sendable {
         warehouse = properties["warehouse"]
         token = properties["token"]
         credential = properties["credential"]
-        scope = properties["scope"]
+        scope = properties["scope"] ?? scope
         oauth2ServerURI = properties["oauth2-server-uri"]
         for (name, value) in properties.sorted(by: { $0.key < $1.key }) where name.hasPrefix("header.") {
             headers[String(name.dropFirst(7))] = value

@@ -2,11 +2,12 @@
 package enum PercentEncoding {
     private static let digits = Array("0123456789ABCDEF".utf8)
 
-    package static func encode(_ text: String, keepingSlashes: Bool = false) -> String {
+    /// - Parameter kept: other characters, of ASCII, that stay as they are.
+    package static func encode(_ text: String, keeping kept: String = "") -> String {
         var result: [UInt8] = []
         result.reserveCapacity(text.utf8.count)
         for byte in text.utf8 {
-            if isUnreserved(byte) || (keepingSlashes && byte == UInt8(ascii: "/")) {
+            if isUnreserved(byte) || kept.utf8.contains(byte) {
                 result.append(byte)
             } else {
                 result += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]

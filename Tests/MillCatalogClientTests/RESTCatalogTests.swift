@@ -43,6 +43,12 @@ import Darwin
         #expect(transport.requests[1].headers["X-Iceberg-Access-Delegation"] == "vended-credentials")
     }
 
+    @Test func aPrefixIsTakenAsTheCatalogWroteIt() throws {
+        let transport = ScriptedTransport([FakeCatalog.answer(200, ["overrides": ["prefix": "ws/a%3Ab c"]]), FakeCatalog.answer(404)])
+        #expect(try catalog(transport).exists(namespace: ["n"]) == false)
+        #expect(transport.requests[1].url == "http://c/v1/ws/a%3Ab%20c/namespaces/n")
+    }
+
     @Test func withoutAPrefixThereIsNone() throws {
         let transport = ScriptedTransport([FakeCatalog.answer(200), FakeCatalog.answer(404)])
         #expect(try catalog(transport, ["uri": "http://c/api/catalog"]).exists(table) == false)

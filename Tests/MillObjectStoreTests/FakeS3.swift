@@ -121,7 +121,7 @@ final class FakeS3: Sendable {
         let start = Int(query["continuation-token"] ?? "0") ?? 0
         let page = found.dropFirst(start).prefix(state.settings.pageSize)
         let contents = page.map { key, bytes in
-            "<Contents><Key>\(PercentEncoding.encode(key, keepingSlashes: true))</Key><Size>\(bytes.count)</Size>"
+            "<Contents><Key>\(PercentEncoding.encode(key, keeping: "/"))</Key><Size>\(bytes.count)</Size>"
                 + "<ETag>\(XMLElement.escaped(state.tags[key] ?? "") ?? "")</ETag><LastModified>2013-05-24T00:00:00.000Z</LastModified></Contents>"
         }
         let isCut = start + page.count < found.count

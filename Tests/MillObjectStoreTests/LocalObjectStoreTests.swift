@@ -44,6 +44,14 @@ import Darwin
         #expect(try store.get("file:///lake/d/f") == [1])
     }
 
+    @Test func aDirectoryThatWasRemovedIsMadeAgain() throws {
+        let store = store
+        try store.put("file:///lake/d/f", [1], .always)
+        try files.remove("/lake/d")
+        try store.put("file:///lake/d/f", [2], .always)
+        #expect(try store.get("file:///lake/d/f") == [2])
+    }
+
     @Test func whatIsBesideTheRootIsNotInItsListing() throws {
         let unbound = LocalObjectStore(environment: environment)
         try unbound.put("file:///lakeside/x", [1], .always)

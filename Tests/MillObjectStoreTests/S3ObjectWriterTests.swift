@@ -135,13 +135,31 @@ import Darwin
             guard request.method == "POST", request.url.contains("uploadId=") else {
                 return Result { () throws(IOFailure) in try real.send(request) }
             }
-            return .success(HTTPResponse(status: 200, body: Array("<Error><Code>InternalError</Code><Message>late</Message></Error>".utf8)))
+            return .success(HTTPResponse(status: 200, body: Array("  \n<Error><Code>InternalError</Code><Message>late</Message></Error>".utf8)))
         }
         let writer = try store(transport).openForWriting("s3://bucket/f")
         try write(content(2 * Self.partBytes), to: writer)
         let failure = #expect(throws: IOFailure.self) { try writer.finish() }
         #expect(failure?.errorNumber == EIO && failure?.detail?.contains("late") == true)
         #expect(fake.keys.isEmpty && fake.uploadCount == 0)
+    }
+
+    @Test func aSuccessThatDoesNotSaySoIsLookedInto() throws {
+        for isDone in [true, false] {
+            let fake = FakeS3()
+            let real = fake.transport
+            let transport = ScriptedTransport { request in
+                guard request.method == "POST", request.url.contains("uploadId=") else {
+                    return Result { () throws(IOFailure) in try real.send(request) }
+                }
+                if isDone { _ = try? real.send(request) }  // Its answer is kept back.
+                return .success(HTTPResponse(status: 200))
+            }
+            let writer = try store(transport).openForWriting("s3://bucket/f")
+            try write(content(2 * Self.partBytes), to: writer)
+            if isDone { try writer.finish() } else { #expect(throws: IOFailure.self) { try writer.finish() } }
+            #expect(fake.keys == (isDone ? ["f"] : []) && fake.uploadCount == 0)
+        }
     }
 
     @Test func abandonedUploadsAreTakenBack() throws {

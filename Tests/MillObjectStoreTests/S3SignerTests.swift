@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test func aPutWithAKeyToEncode() {
-        #expect(PercentEncoding.encode("test$file.text", keepingSlashes: true) == "test%24file.text")
+        #expect(PercentEncoding.encode("test$file.text", keeping: "/") == "test%24file.text")
         let headers = [("Date", "Fri, 24 May 2013 00:00:00 GMT"), ("x-amz-storage-class", "REDUCED_REDUNDANCY")].map {
             (name: $0.0, value: $0.1)
         }

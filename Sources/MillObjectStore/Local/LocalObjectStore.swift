@@ -1,4 +1,5 @@
 package import MillIO
+import Synchronization
 
 #if canImport(Glibc)
 import Glibc
@@ -27,6 +28,7 @@ package struct LocalObjectStore: ObjectStore {
     private let files: any FileSystem
     private let random: any RandomSource
     private let root: String?
+    private let known = KnownDirectories()
 
     /// - Parameter root: an absolute path; nothing outside is read or written. Nil for no bound.
     package init(environment: Environment, root: String? = nil) {
@@ -143,9 +145,17 @@ package struct LocalObjectStore: ObjectStore {
     }
 
     private func makeTemporary(for place: FileLocation) throws(IOFailure) -> any File {
-        try files.createDurableDirectory(place.directory)
         let name = Self.temporaryPrefix + String(random.next(), radix: 16)
-        return try files.open((place.directory == "/" ? "" : place.directory) + "/" + name, .create)
+        let path = (place.directory == "/" ? "" : place.directory) + "/" + name
+        if known.contains(place.directory) {
+            do throws(IOFailure) { return try files.open(path, .create) } catch {
+                // Somebody removed the directory since.
+                guard error.errorNumber == ENOENT else { throw error }
+            }
+        }
+        try files.createDurableDirectory(place.directory)
+        known.insert(place.directory)
+        return try files.open(path, .create)
     }
 
     /// Makes a written file durable and gives it its name.
@@ -190,6 +200,21 @@ package struct LocalObjectStore: ObjectStore {
             } else if isTemporary == isForLeftovers {
                 try visit(path, status)
             }
+        }
+    }
+}
+
+/// Directories that are there and durable: making sure of it costs a sync.
+private final class KnownDirectories: Sendable {
+    private static let countMax = 10_000
+    private let known = Mutex<Set<String>>([])
+
+    func contains(_ directory: String) -> Bool { known.withLock { $0.contains(directory) } }
+
+    func insert(_ directory: String) {
+        known.withLock { known in
+            if known.count >= Self.countMax { known.removeAll() }
+            known.insert(directory)
         }
     }
 }

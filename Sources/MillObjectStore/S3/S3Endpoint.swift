@@ -39,7 +39,7 @@ struct S3Endpoint: Hashable, Sendable {
 
     /// Percent-encoded, with the slash it begins with.
     func path(_ bucket: String, _ key: String) -> String {
-        let key = PercentEncoding.encode(key, keepingSlashes: true)
+        let key = PercentEncoding.encode(key, keeping: "/")
         return hasBucketInPath(bucket) ? "/\(bucket)/\(key)" : "/\(key)"
     }
 

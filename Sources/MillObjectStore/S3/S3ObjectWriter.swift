@@ -210,8 +210,10 @@ final class S3ObjectWriter: ObjectWriter {
             throw error
         }
         let refusal = S3Refusal(outcome.response)
-        if outcome.response.isSuccess, refusal.code.isEmpty { return }
-        if outcome.isRepeated, refusal.isMissing, isComplete(tags, count) { return }
+        if outcome.response.isSuccess, refusal.rootName == "CompleteMultipartUploadResult" { return }
+        // A success that does not say so, or what a try before may have done.
+        let isOpen = outcome.response.isSuccess ? refusal.code.isEmpty : outcome.isRepeated && refusal.isMissing
+        if isOpen, isComplete(tags, count) { return }
         guard !outcome.response.isSuccess else {
             throw IOFailure(
                 "finish", path: path, errorNumber: EIO,

@@ -9,6 +9,8 @@ import Darwin
 /// An answer by which S3 refuses, read: a code in XML, or the status alone where there is no body (HEAD).
 struct S3Refusal {
     let status: Int
+    /// Of the XML it is in; nil where there is none.
+    let rootName: String?
     /// S3's name for it, as `NoSuchKey`; empty when the answer has none.
     let code: String
     private let message: String
@@ -18,7 +20,10 @@ struct S3Refusal {
     init(_ response: HTTPResponse) {
         self.response = response
         status = response.status
-        let root = response.body.first == UInt8(ascii: "<") ? XMLElement(document: response.body) : nil
+        // Spaces keep a connection open while the store is at work.
+        let first = response.body.first { $0 > 0x20 }
+        let root = first == UInt8(ascii: "<") ? XMLElement(document: response.body) : nil
+        rootName = root?.name
         document = root?.name == "Error" ? root : root?["Error"]
         code = document?["Code"]?.text ?? ""
         message = document?["Message"]?.text ?? (root == nil ? response.words : "")
