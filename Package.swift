@@ -56,6 +56,7 @@ let modules: [Module] = [
     Module(
         name: "MillMeta", uses: ["MillBase", "MillColumnar", "MillConnectorKit", "MillPlan", "MillCatalog", "CChecksum"], packages: [("GRDB", "GRDB.swift")]),
     Module(name: "MillConnectors", uses: ["MillBase", "MillColumnar", "MillIO", "MillText", "MillLog", "MillKafkaWire", "MillConnectorKit", "CRdkafka"]),
+    Module(name: "MillCatalogClient", uses: ["MillBase", "MillIO", "MillHTTPClient", "MillObjectStore", "MillIceberg"]),
     Module(
         name: "MillLakeCatalog", uses: ["MillBase", "MillColumnar", "MillIO", "MillObjectStore", "MillIceberg", "CCrypto"], packages: [("GRDB", "GRDB.swift")]),
     // L6
@@ -81,6 +82,7 @@ let modules: [Module] = [
 /// Tests may use MillTestKit and everything their module uses; a few need more.
 let testExtras: [String: [String]] = [
     "MillOptimizer": ["MillSQL", "MillCatalog", "MillBinder", "MillMeta"],
+    "MillCatalogClient": ["MillColumnar"],
     "MillLog": [],
     "MillDataflow": [],
     "MillStore": ["MillColumnar"],

@@ -3,8 +3,10 @@
 Says through DIRECTORY's pipes what our store shall do, does the same with boto3, and compares; kills the server while an object is written.
 """
 import hashlib
+import http.server
 import pathlib
 import random
+import ssl
 import subprocess
 import sys
 import threading
@@ -12,47 +14,22 @@ import time
 import urllib.request
 
 import boto3
+import trustme
 from botocore.client import Config
+
+from command_pipes import Checks, Pipes
 
 DIRECTORY, URL, SEED = pathlib.Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 SERVER = pathlib.Path(__file__).resolve().parents[1] / "real/seaweedfs"
 BUCKET = "millrace"
 KEYS = [
     "plain", "deep/er/down.parquet", "day=2026-01-01/name=a%2Fb/x.parquet", "with space", "plus+and&amp;<signs>", "ünï/çödé", "tilde~star*'quote'",
-    "question?hash#", "a//b", "colon:semi;comma,at@", "percent%", "%41", "(paren)[bracket]{brace}", "back\\slash", "equals=x=y",
+    "question?hash#", "a//b", "colon:semi;comma,at@", "percent%", "%41", "(paren)[bracket]{brace}", "equals=x=y",
 ]
 
 
-class Checks:
-    """Counts what held and what did not."""
-
-    def __init__(self):
-        self.passed, self.failed = 0, 0
-
-    def check(self, holds, what, detail=""):
-        if holds:
-            self.passed += 1
-        else:
-            self.failed += 1
-            print(f"  FAIL  {what}: {str(detail)[:400]}", flush=True)
-
-    def finish(self):
-        print(f"s3: {self.passed} passed, {self.failed} failed", flush=True)
-        sys.exit(1 if self.failed or not self.passed else 0)
-
-
-class Ours:
+class Ours(Pipes):
     """Our store, a command at a time."""
-
-    def __init__(self):
-        self.commands = open(DIRECTORY / "commands", "w", encoding="utf8")
-        self.answers = open(DIRECTORY / "answers", encoding="utf8")
-
-    def __call__(self, *words):
-        """What it answers: a list that begins with ok or error."""
-        self.commands.write("\t".join(map(str, words)) + "\n")
-        self.commands.flush()
-        return self.answers.readline().rstrip("\n").split("\t")
 
     def put(self, key, content, condition="always"):
         (DIRECTORY / "in").write_bytes(content)
@@ -79,12 +56,12 @@ def location(key):
     return f"s3://{BUCKET}/{key}"
 
 
-checks = Checks()
+checks = Checks("s3")
 rng = random.Random(SEED)
 theirs = boto3.client(
     "s3", endpoint_url=URL, aws_access_key_id="millrace", aws_secret_access_key="millrace-secret", region_name="us-east-1",
     config=Config(s3={"addressing_style": "path"}, retries={"max_attempts": 3}))
-ours = Ours()
+ours = Ours(DIRECTORY)
 
 
 def keys_of_theirs(prefix):
@@ -196,9 +173,50 @@ def refusals():
     answer = ours.put("x", b"1")
     checks.check(answer[:2] == ["error", "EIO"] and "127.0.0.1:1" in answer[2], "a server that is not there", answer)
     use()
-    (DIRECTORY / "in").write_bytes(b"1")
-    answer = ours("put", "s3://no-such-bucket-here/x", DIRECTORY / "in", "always")
+    # A put makes the bucket here.
+    answer = ours("list", "s3://no-such-bucket-here/x", DIRECTORY / "out")
     checks.check(answer[:2] == ["error", "ENOENT"] and "NoSuchBucket" in answer[2], "a bucket that is not there", answer)
+
+
+class Object(http.server.BaseHTTPRequestHandler):
+    """A store of one object."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "6")
+        self.end_headers()
+        self.wfile.write(b"secret")
+
+    def log_message(self, *_):
+        pass
+
+
+def certificates():
+    """TLS with roots of one's own: the right one, another one, and the system's, which do not know the server."""
+    authority, stranger = trustme.CA(), trustme.CA()
+    authority.cert_pem.write_to_path(DIRECTORY / "roots.pem")
+    stranger.cert_pem.write_to_path(DIRECTORY / "others.pem")
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Object)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    elsewhere = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("other.example").configure_cert(elsewhere)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"https://127.0.0.1:{server.server_port}"
+    ours("use", url, "id", "secret", DIRECTORY / "roots.pem")
+    checks.check(ours.get("x") == b"secret", "TLS by a root of one's own")
+    for roots in [[DIRECTORY / "others.pem"], []]:
+        ours("use", url, "id", "secret", *roots)
+        answer = ours.get("x")
+        checks.check(answer[:2] == ["error", "EIO"] and "certificate" in answer[2], "TLS with a stranger", answer)
+    named = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Object)
+    named.socket = elsewhere.wrap_socket(named.socket, server_side=True)
+    threading.Thread(target=named.serve_forever, daemon=True).start()
+    ours("use", f"https://127.0.0.1:{named.server_port}", "id", "secret", DIRECTORY / "roots.pem")
+    answer = ours.get("x")
+    checks.check(answer[:2] == ["error", "EIO"], "TLS with a server of another name", answer)
+    use()
 
 
 def server_dies_while_an_object_is_written():
@@ -225,5 +243,6 @@ conditions()
 large_object()
 many_objects()
 refusals()
+certificates()
 server_dies_while_an_object_is_written()
 checks.finish()

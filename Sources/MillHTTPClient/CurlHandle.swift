@@ -14,8 +14,13 @@ final class CurlHandle: @unchecked Sendable {
     /// Scheme, host and port it last spoke to: where it has a connection.
     var origin = ""
 
-    /// libcurl wants this once, before anything else.
-    private static let isStarted = mill_curl_start() == CURLE_OK
+    /// libcurl wants this once, before anything else. A server that goes away while something is written to it is an error of that write: who
+    /// has not said otherwise would be ended by a signal, since TLS below libcurl does not keep it away everywhere.
+    private static let isStarted: Bool = {
+        // The handler of a program that has one stays.
+        if let previous = signal(SIGPIPE, SIG_IGN) { signal(SIGPIPE, previous) }
+        return mill_curl_start() == CURLE_OK
+    }()
 
     init() throws(IOFailure) {
         guard Self.isStarted, let raw = curl_easy_init() else { throw IOFailure("start", path: "libcurl", errorNumber: ENOMEM) }
@@ -99,7 +104,9 @@ final class CurlTransfer {
 
 extension StringProtocol {
     var trimmingSpaces: String {
-        let isSpace = { (character: Character) in character == " " || character == "\t" || character == "\r\n" || character == "\n" || character == "\r" }
+        let isSpace = { (character: Character) in
+            character == " " || character == "\t" || character == "\r\n" || character == "\n" || character == "\r"
+        }
         guard let first = firstIndex(where: { !isSpace($0) }), let last = lastIndex(where: { !isSpace($0) }) else { return "" }
         return String(self[first...last])
     }

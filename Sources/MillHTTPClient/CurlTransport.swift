@@ -37,7 +37,9 @@ package final class CurlTransport: HTTPTransport {
 
     package func send(_ request: HTTPRequest, receiving buffer: UnsafeMutableRawBufferPointer?) throws(IOFailure) -> HTTPResponse {
         try Self.check(request)
-        guard request.cancellation?.isCancelled != true else { throw IOFailure(request.method, path: request.place, errorNumber: ECANCELED) }
+        guard request.cancellation?.isCancelled != true else {
+            throw IOFailure(request.method, path: request.place, errorNumber: ECANCELED)
+        }
         let handle = try lend(for: Self.origin(of: request.url))
         let transfer = CurlTransfer(request, buffer)
         var message = [CChar](repeating: 0, count: Int(CURL_ERROR_SIZE))
@@ -82,11 +84,14 @@ package final class CurlTransport: HTTPTransport {
         let isPlain = { (text: String) in text.utf8.allSatisfy { $0 != 0x0A && $0 != 0x0D && $0 != 0 } }
         let isName = { (text: String) in !text.isEmpty && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: ":") } }
         guard isName(request.method), request.url.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
-            throw IOFailure(request.method, path: request.place, errorNumber: EINVAL, detail: "the method or the URL has characters that cannot be sent")
+            throw IOFailure(
+                request.method, path: request.place, errorNumber: EINVAL, detail: "the method or the URL has characters that cannot be sent"
+            )
         }
         for field in request.headers.fields where !isName(field.name) || !isPlain(field.value) {
             throw IOFailure(
-                request.method, path: request.place, errorNumber: EINVAL, detail: "the header \"\(field.name)\" has characters that cannot be sent")
+                request.method, path: request.place, errorNumber: EINVAL,
+                detail: "the header \"\(field.name)\" has characters that cannot be sent")
         }
     }
 
@@ -190,10 +195,13 @@ package final class CurlTransport: HTTPTransport {
 
     // MARK: Failures
 
-    private static func failure(_ request: HTTPRequest, _ code: CURLcode, _ transfer: CurlTransfer, isSent: Bool, _ words: String) -> IOFailure {
+    private static func failure(_ request: HTTPRequest, _ code: CURLcode, _ transfer: CurlTransfer, isSent: Bool, _ words: String)
+        -> IOFailure
+    {
         if transfer.isTooLong {
             return IOFailure(
-                request.method, path: request.place, errorNumber: EFBIG, detail: "the answer is longer than the \(request.responseBytesMax) bytes allowed")
+                request.method, path: request.place, errorNumber: EFBIG,
+                detail: "the answer is longer than the \(request.responseBytesMax) bytes allowed")
         }
         let errorNumber: Int32 =
             switch code {

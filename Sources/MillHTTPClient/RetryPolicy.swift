@@ -81,12 +81,14 @@ package struct RetryingSender: Sendable {
     }
 
     /// - Parameters:
+    ///   - isRepeatable: false for a request that must not have its effect twice: of failures only those before it was sent are tried again.
     ///   - isPassing: whether an answer means "not now"; by its status unless told otherwise.
     ///   - make: makes the request of each try: what is signed has its time in it.
     /// - Returns: the first answer that is not "not now", or the last one.
     /// - Throws: the last failure, when the last try had no answer.
     package func send(
-        receiving buffer: UnsafeMutableRawBufferPointer? = nil, isPassing: (HTTPResponse) -> Bool = { RetryPolicy.isPassing(status: $0.status) },
+        receiving buffer: UnsafeMutableRawBufferPointer? = nil, isRepeatable: Bool = true,
+        isPassing: (HTTPResponse) -> Bool = { RetryPolicy.isPassing(status: $0.status) },
         _ make: () throws(IOFailure) -> HTTPRequest
     ) throws(IOFailure) -> Outcome {
         let started = clock.monotonicNanos
@@ -104,7 +106,7 @@ package struct RetryingSender: Sendable {
                 guard isPassing(response) else { return Outcome(response: response, isRepeated: isRepeated) }
                 asked = RetryPolicy.asked(response, nowMicros: clock.nowMicros)
             case .failure(let failure):
-                guard RetryPolicy.isPassing(failure) else { throw failure }
+                guard RetryPolicy.isPassing(failure), isRepeatable || RetryPolicy.isUnsent(failure) else { throw failure }
                 asked = nil
             }
             let elapsed = Duration.nanoseconds(Int64(clamping: clock.monotonicNanos &- started))
@@ -120,7 +122,9 @@ package struct RetryingSender: Sendable {
     private func pause(_ wait: Duration, _ request: HTTPRequest) throws(IOFailure) {
         var left = wait
         while left > .zero {
-            guard request.cancellation?.isCancelled != true else { throw IOFailure(request.method, path: request.place, errorNumber: ECANCELED) }
+            guard request.cancellation?.isCancelled != true else {
+                throw IOFailure(request.method, path: request.place, errorNumber: ECANCELED)
+            }
             let slice = min(left, .milliseconds(250))
             clock.pause(for: slice)
             left -= slice

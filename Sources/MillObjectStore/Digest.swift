@@ -19,7 +19,8 @@ enum Digest {
     private static func digest(_ bytes: UnsafeRawBufferPointer, _ kind: OpaquePointer?, count: Int) -> [UInt8] {
         var result = [UInt8](repeating: 0, count: count)
         var written: UInt32 = 0
-        precondition(EVP_Digest(bytes.baseAddress, bytes.count, &result, &written, kind, nil) == 1 && written == count, "libcrypto has the digest")
+        precondition(
+            EVP_Digest(bytes.baseAddress, bytes.count, &result, &written, kind, nil) == 1 && written == count, "libcrypto has the digest")
         return result
     }
 

@@ -115,10 +115,13 @@ package final class MemoryObjectStore: ObjectStore {
     }
 
     private static func away(_ operation: Operation, _ location: String, _ errorNumber: Int32) -> IOFailure {
-        IOFailure(operation.rawValue, path: location, errorNumber: errorNumber, detail: "a fault of the test's: \(systemMessage(errorNumber))")
+        IOFailure(
+            operation.rawValue, path: location, errorNumber: errorNumber, detail: "a fault of the test's: \(systemMessage(errorNumber))")
     }
 
-    fileprivate func pass(_ operation: Operation, _ location: String) throws(IOFailure) { try on(operation, location) { _ throws(IOFailure) in } }
+    fileprivate func pass(_ operation: Operation, _ location: String) throws(IOFailure) {
+        try on(operation, location) { _ throws(IOFailure) in }
+    }
 
     fileprivate func finish(_ location: String, _ bytes: [UInt8]) throws(IOFailure) {
         try on(.finish, location) { state throws(IOFailure) in
@@ -148,7 +151,9 @@ private final class MemoryObject: File {
         return count
     }
 
-    func write(_ buffer: UnsafeRawBufferPointer, at offset: Int) throws(IOFailure) { throw IOFailure("write", path: path, errorNumber: EBADF) }
+    func write(_ buffer: UnsafeRawBufferPointer, at offset: Int) throws(IOFailure) {
+        throw IOFailure("write", path: path, errorNumber: EBADF)
+    }
     func truncate(to size: Int) throws(IOFailure) { throw IOFailure("truncate", path: path, errorNumber: EBADF) }
     func sync() {}
 }
@@ -182,7 +187,9 @@ private final class MemoryObjectWriter: ObjectWriter {
     }
 
     func abandon() { written.withLock { $0 = nil } }
-    func read(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Int { throw IOFailure("read", path: path, errorNumber: EBADF) }
+    func read(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Int {
+        throw IOFailure("read", path: path, errorNumber: EBADF)
+    }
     func truncate(to size: Int) throws(IOFailure) { throw IOFailure("truncate", path: path, errorNumber: EBADF) }
     func sync() {}
 }

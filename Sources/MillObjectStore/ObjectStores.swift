@@ -30,7 +30,8 @@ package struct ObjectStores: ObjectStore {
     package init(environment: Environment, transport: any HTTPTransport, properties: [String: String] = [:], root: String? = nil) {
         local = LocalObjectStore(environment: environment, root: root)
         do throws(IOFailure) {
-            s3 = try S3ObjectStore(S3Options(properties: properties, environment: environment), transport: transport, environment: environment)
+            s3 = try S3ObjectStore(
+                S3Options(properties: properties, environment: environment), transport: transport, environment: environment)
         } catch {
             s3 = RefusingStore(failure: error)
         }
@@ -42,7 +43,8 @@ package struct ObjectStores: ObjectStore {
     package func store(of location: String, _ operation: String = "open") throws(IOFailure) -> any ObjectStore {
         if FileLocation.isOurs(location), let local { return local }
         if S3Location.isOurs(location), let s3 { return s3 }
-        throw IOFailure(operation, path: location, errorNumber: EINVAL, detail: "no store has such locations: they begin with file:// or s3://")
+        throw IOFailure(
+            operation, path: location, errorNumber: EINVAL, detail: "no store has such locations: they begin with file:// or s3://")
     }
 
     package func put(_ location: String, _ bytes: [UInt8], _ condition: PutCondition) throws(IOFailure) {
@@ -52,7 +54,9 @@ package struct ObjectStores: ObjectStore {
     package func get(_ location: String) throws(IOFailure) -> [UInt8] { try store(of: location, "get").get(location) }
     package func look(at location: String) throws(IOFailure) -> ObjectEntry? { try store(of: location, "look at").look(at: location) }
     package func openForReading(_ location: String) throws(IOFailure) -> any File { try store(of: location).openForReading(location) }
-    package func openForWriting(_ location: String) throws(IOFailure) -> any ObjectWriter { try store(of: location, "write").openForWriting(location) }
+    package func openForWriting(_ location: String) throws(IOFailure) -> any ObjectWriter {
+        try store(of: location, "write").openForWriting(location)
+    }
     package func list(_ prefix: String) throws(IOFailure) -> [ObjectEntry] { try store(of: prefix, "list").list(prefix) }
 
     package func remove(_ locations: [String]) throws(IOFailure) {

@@ -22,7 +22,9 @@ final class LoopbackServer: Sendable {
         address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let isBound = withUnsafeMutablePointer(to: &address) { address in
-            address.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(listener, $0, length) == 0 && listen(listener, 16) == 0 && getsockname(listener, $0, &length) == 0 }
+            address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(listener, $0, length) == 0 && listen(listener, 16) == 0 && getsockname(listener, $0, &length) == 0
+            }
         }
         guard isBound else { throw IOFailure("listen", path: "127.0.0.1", errorNumber: errno) }
         self.listener = listener
@@ -30,7 +32,11 @@ final class LoopbackServer: Sendable {
         _ = try PinnedThread { [self] in
             while true {
                 let connection = accept(listener, nil, nil)
-                guard connection >= 0 else { return }
+                guard connection >= 0 else {
+                    // Only here: elsewhere the number might be another's by the next call.
+                    close(listener)
+                    return
+                }
                 connections.withLock { $0 += 1 }
                 _ = try? PinnedThread { Self.serve(connection, answer) }  // Without a thread the client sees its connection end.
             }
@@ -41,10 +47,8 @@ final class LoopbackServer: Sendable {
     var connectionCount: Int { connections.withLock { $0 } }
     var url: String { "http://127.0.0.1:\(port)" }
 
-    func stop() {
-        shutdown(listener, Int32(SHUT_RDWR))
-        close(listener)
-    }
+    /// Ends the accepting thread.
+    func stop() { shutdown(listener, Int32(SHUT_RDWR)) }
 
     private static func serve(_ connection: Int32, _ answer: (String, [UInt8]) -> [UInt8]?) {
         defer { close(connection) }
@@ -84,7 +88,9 @@ final class LoopbackServer: Sendable {
 }
 
 /// The libc function whose name a method above shadows. A client that has gone is an error, not a signal.
-private func unsafeSend(_ connection: Int32, _ bytes: UnsafeRawPointer, _ count: Int) -> Int { send(connection, bytes, count, Int32(MSG_NOSIGNAL)) }
+private func unsafeSend(_ connection: Int32, _ bytes: UnsafeRawPointer, _ count: Int) -> Int {
+    send(connection, bytes, count, Int32(MSG_NOSIGNAL))
+}
 
 /// An answer in HTTP.
 func reply(_ status: String, _ body: String = "", _ headers: String = "") -> [UInt8] {

@@ -16,8 +16,12 @@ import Darwin
         RetryingSender(transport, policy: policy, clock: clock, random: SeededSource(1))
     }
 
-    private func failure(_ errorNumber: Int32) -> ScriptedTransport.Answer { .failure(IOFailure("GET", path: "http://x", errorNumber: errorNumber)) }
-    private func answer(_ status: Int, _ headers: HTTPHeaders = [:]) -> ScriptedTransport.Answer { .success(HTTPResponse(status: status, headers: headers)) }
+    private func failure(_ errorNumber: Int32) -> ScriptedTransport.Answer {
+        .failure(IOFailure("GET", path: "http://x", errorNumber: errorNumber))
+    }
+    private func answer(_ status: Int, _ headers: HTTPHeaders = [:]) -> ScriptedTransport.Answer {
+        .success(HTTPResponse(status: status, headers: headers))
+    }
     private let request = HTTPRequest("GET", "http://x/")
 
     @Test func whatMayPassIsTriedAgainUntilItHas() throws {
@@ -34,10 +38,17 @@ import Darwin
     }
 
     @Test func onlyATryThatMayHaveArrivedMakesTheNextARepetition() throws {
-        #expect(try sender(ScriptedTransport([failure(ECONNREFUSED), failure(EHOSTUNREACH), answer(200)])).send { request }.isRepeated == false)
+        #expect(
+            try sender(ScriptedTransport([failure(ECONNREFUSED), failure(EHOSTUNREACH), answer(200)])).send { request }.isRepeated == false)
         #expect(try sender(ScriptedTransport([failure(ECONNRESET), answer(200)])).send { request }.isRepeated)
         #expect(try sender(ScriptedTransport([answer(500), answer(412)])).send { request }.isRepeated)
         #expect(try sender(ScriptedTransport([answer(412)])).send { request }.isRepeated == false)
+    }
+
+    @Test func whatMustNotHappenTwiceIsRepeatedOnlyWhenItWasNotSent() throws {
+        let transport = ScriptedTransport([failure(ECONNREFUSED), failure(ECONNRESET), answer(200)])
+        #expect(throws: IOFailure.self) { try sender(transport).send(isRepeatable: false) { request } }
+        #expect(transport.requests.count == 2)
     }
 
     @Test func triesEndAndTheLastOneSpeaks() throws {

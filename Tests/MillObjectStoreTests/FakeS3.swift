@@ -98,16 +98,22 @@ final class FakeS3: Sendable {
     }
 
     private static func get(_ request: HTTPRequest, _ key: String, _ state: State) -> HTTPResponse {
-        guard let bytes = state.objects[key] else { return request.method == "HEAD" ? HTTPResponse(status: 404) : refusal(404, "NoSuchKey") }
+        guard let bytes = state.objects[key] else {
+            return request.method == "HEAD" ? HTTPResponse(status: 404) : refusal(404, "NoSuchKey")
+        }
         let headers: HTTPHeaders = [
             "ETag": state.tags[key] ?? "", "Content-Length": "\(bytes.count)", "Last-Modified": "Fri, 24 May 2013 00:00:00 GMT",
         ]
         if request.method == "HEAD" { return HTTPResponse(status: 200, headers: headers) }
         if let tag = request.headers["If-Match"], tag != state.tags[key] { return refusal(412, "PreconditionFailed") }
-        guard let range = request.headers["Range"]?.dropFirst("bytes=".count).split(separator: "-"), let start = Int(range[0]), let end = Int(range[1]) else {
+        guard let range = request.headers["Range"]?.dropFirst("bytes=".count).split(separator: "-"), let start = Int(range[0]),
+            let end = Int(range[1])
+        else {
             return HTTPResponse(status: 200, headers: headers, body: bytes)
         }
-        return HTTPResponse(status: 206, headers: ["Content-Range": "bytes \(start)-\(end)/\(bytes.count)"], body: Array(bytes[start...min(end, bytes.count - 1)]))
+        return HTTPResponse(
+            status: 206, headers: ["Content-Range": "bytes \(start)-\(end)/\(bytes.count)"],
+            body: Array(bytes[start...min(end, bytes.count - 1)]))
     }
 
     private static func list(_ query: [String: String], _ state: State) -> HTTPResponse {
@@ -115,23 +121,29 @@ final class FakeS3: Sendable {
         let start = Int(query["continuation-token"] ?? "0") ?? 0
         let page = found.dropFirst(start).prefix(state.settings.pageSize)
         let contents = page.map { key, bytes in
-            "<Contents><Key>\(PercentEncoding.encode(key, keepingSlashes: true))</Key><Size>\(bytes.count)</Size>"
+            "<Contents><Key>\(PercentEncoding.encode(key, keeping: "/"))</Key><Size>\(bytes.count)</Size>"
                 + "<ETag>\(XMLElement.escaped(state.tags[key] ?? "") ?? "")</ETag><LastModified>2013-05-24T00:00:00.000Z</LastModified></Contents>"
         }
         let isCut = start + page.count < found.count
         let next = isCut ? "<NextContinuationToken>\(start + page.count)</NextContinuationToken>" : ""
-        let text = "<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>\(isCut)</IsTruncated>\(next)\(contents.joined())</ListBucketResult>"
+        let text =
+            "<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>\(isCut)</IsTruncated>\(next)\(contents.joined())</ListBucketResult>"
         return HTTPResponse(status: 200, body: Array(text.utf8))
     }
 
     private static func removeMany(_ request: HTTPRequest, _ state: inout State) -> HTTPResponse {
         guard state.settings.knowsBatchDelete else { return refusal(501, "NotImplemented") }
-        guard request.headers["Content-MD5"] == Digest.base64(Digest.md5(request.body)), let root = XMLElement(document: request.body) else {
+        guard request.headers["Content-MD5"] == Digest.base64(Digest.md5(request.body)), let root = XMLElement(document: request.body)
+        else {
             return refusal(400, "BadDigest")
         }
         var errors = ""
         for key in root.all("Object").compactMap({ $0["Key"]?.text }) {
-            if key.hasSuffix("locked") { errors += "<Error><Key>\(key)</Key><Code>AccessDenied</Code><Message>no</Message></Error>" } else { state.objects[key] = nil }
+            if key.hasSuffix("locked") {
+                errors += "<Error><Key>\(key)</Key><Code>AccessDenied</Code><Message>no</Message></Error>"
+            } else {
+                state.objects[key] = nil
+            }
         }
         return HTTPResponse(status: 200, body: Array("<DeleteResult>\(errors)</DeleteResult>".utf8))
     }
@@ -146,7 +158,9 @@ final class FakeS3: Sendable {
     }
 
     private static func part(_ request: HTTPRequest, _ query: [String: String], _ state: inout State) -> HTTPResponse {
-        guard let id = query["uploadId"], state.uploads[id] != nil, let number = Int(query["partNumber"] ?? "") else { return refusal(404, "NoSuchUpload") }
+        guard let id = query["uploadId"], state.uploads[id] != nil, let number = Int(query["partNumber"] ?? "") else {
+            return refusal(404, "NoSuchUpload")
+        }
         state.uploads[id]?[number] = request.body
         return HTTPResponse(status: 200, headers: ["ETag": "\"\(Digest.hexadecimal(Digest.md5(request.body)))\""])
     }

@@ -16,7 +16,10 @@ import Darwin
     private var store: LocalObjectStore { LocalObjectStore(environment: environment, root: "/lake") }
 
     @Test func nothingOutsideOfTheRootIsTouched() throws {
-        for location in ["file:///etc/passwd", "/lakeside/x", "file:///lake/../etc/x", "file://host/lake/x", "file:relative", "lake/x", "file:///lake/a\0b", "file:///"] {
+        for location in [
+            "file:///etc/passwd", "/lakeside/x", "file:///lake/../etc/x", "file://host/lake/x", "file:relative", "lake/x",
+            "file:///lake/a\0b", "file:///",
+        ] {
             let failure = #expect(throws: IOFailure.self, "\(location)") { try store.put(location, [1], .always) }
             #expect([EINVAL, EACCES].contains(failure?.errorNumber ?? 0), "\(location)")
             #expect(throws: IOFailure.self, "\(location)") { try store.get(location) }
@@ -41,6 +44,14 @@ import Darwin
         #expect(try store.get("file:///lake/d/f") == [1])
     }
 
+    @Test func aDirectoryThatWasRemovedIsMadeAgain() throws {
+        let store = store
+        try store.put("file:///lake/d/f", [1], .always)
+        try files.remove("/lake/d")
+        try store.put("file:///lake/d/f", [2], .always)
+        #expect(try store.get("file:///lake/d/f") == [2])
+    }
+
     @Test func whatIsBesideTheRootIsNotInItsListing() throws {
         let unbound = LocalObjectStore(environment: environment)
         try unbound.put("file:///lakeside/x", [1], .always)
@@ -51,7 +62,8 @@ import Darwin
     @Test func anAnsweredPutOutlivesAPowerCutWhole() throws {
         for seed in 0..<50 as Range<UInt64> {
             let files = MemoryFileSystem()
-            let store = LocalObjectStore(environment: Environment(files: files, clock: VirtualClock(), random: SeededSource(seed)), root: "/lake")
+            let store = LocalObjectStore(
+                environment: Environment(files: files, clock: VirtualClock(), random: SeededSource(seed)), root: "/lake")
             let content = [UInt8](repeating: 9, count: 2000)
             try store.put("file:///lake/a/b/kept", content, seed % 2 == 0 ? .always : .isMissing)
             let writer = try store.openForWriting("file:///lake/a/b/finished")
@@ -71,7 +83,8 @@ import Darwin
         for failing in 0..<20 {
             for condition in [PutCondition.always, .isMissing] {
                 let files = MemoryFileSystem()
-                let store = LocalObjectStore(environment: Environment(files: files, clock: VirtualClock(), random: SeededSource(3)), root: "/lake")
+                let store = LocalObjectStore(
+                    environment: Environment(files: files, clock: VirtualClock(), random: SeededSource(3)), root: "/lake")
                 let count = Winners()
                 files.setFault { operation, _ in
                     count.add(0)

@@ -32,8 +32,11 @@ import Darwin
                 let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
                 (store, base, directory) = (LocalObjectStore(environment: .system, root: path), "file://\(path)/", path)
             case .s3:
-                let options = S3Options(endpoint: "http://fake:1", credentials: FixedCredentials(S3Credentials(accessKeyID: "a", secretAccessKey: "b")))
-                (store, base, directory) = (try S3ObjectStore(options, transport: FakeS3().transport, environment: simulated), "s3://bucket/lake/", nil)
+                let options = S3Options(
+                    endpoint: "http://fake:1", credentials: FixedCredentials(S3Credentials(accessKeyID: "a", secretAccessKey: "b")))
+                (store, base, directory) = (
+                    try S3ObjectStore(options, transport: FakeS3().transport, environment: simulated), "s3://bucket/lake/", nil
+                )
             }
         }
 
@@ -76,7 +79,8 @@ import Darwin
         try place.store.put(location, bytes("longer"), .hasTag(tag))
         #expect(#expect(throws: IOFailure.self) { try place.store.put(location, bytes("3"), .hasTag(tag)) }?.errorNumber == EEXIST)
         #expect(try place.store.get(location) == bytes("longer"))
-        #expect(#expect(throws: IOFailure.self) { try place.store.put(place.base + "none", bytes("3"), .hasTag(tag)) }?.errorNumber == EEXIST)
+        #expect(
+            #expect(throws: IOFailure.self) { try place.store.put(place.base + "none", bytes("3"), .hasTag(tag)) }?.errorNumber == EEXIST)
         #expect(try place.store.look(at: place.base + "none") == nil)
     }
 
@@ -96,8 +100,11 @@ import Darwin
 
     @Test(arguments: Kind.allCases) func listingsHaveWhatBeginsWithThePrefix(_ kind: Kind) throws {
         let place = try Place(kind)
-        for name in ["t/data/1", "t/data/2", "t/data/sub/3", "t/metadata/v1", "t2/data/4"] { try place.store.put(place.base + name, [1], .always) }
-        let names = { (prefix: String) in try place.store.list(place.base + prefix).map { String($0.location.dropFirst(place.base.count)) } }
+        for name in ["t/data/1", "t/data/2", "t/data/sub/3", "t/metadata/v1", "t2/data/4"] {
+            try place.store.put(place.base + name, [1], .always)
+        }
+        let names = { (prefix: String) in try place.store.list(place.base + prefix).map { String($0.location.dropFirst(place.base.count)) }
+        }
         #expect(try names("t/data/") == ["t/data/1", "t/data/2", "t/data/sub/3"])
         #expect(try names("t") == ["t/data/1", "t/data/2", "t/data/sub/3", "t/metadata/v1", "t2/data/4"])
         #expect(try names("t/da") == ["t/data/1", "t/data/2", "t/data/sub/3"])

@@ -27,10 +27,14 @@ import Darwin
     }
 
     private func refusal(_ status: Int, _ code: String, _ headers: HTTPHeaders = [:]) -> ScriptedTransport.Answer {
-        .success(HTTPResponse(status: status, headers: headers, body: Array("<Error><Code>\(code)</Code><Message>said so</Message></Error>".utf8)))
+        .success(
+            HTTPResponse(
+                status: status, headers: headers, body: Array("<Error><Code>\(code)</Code><Message>said so</Message></Error>".utf8)))
     }
 
-    private func lost(_ errorNumber: Int32 = ECONNRESET) -> ScriptedTransport.Answer { .failure(IOFailure("PUT", path: "http://fake", errorNumber: errorNumber)) }
+    private func lost(_ errorNumber: Int32 = ECONNRESET) -> ScriptedTransport.Answer {
+        .failure(IOFailure("PUT", path: "http://fake", errorNumber: errorNumber))
+    }
 
     /// The failure of an operation against a server that gives one answer.
     private func failure(_ answer: ScriptedTransport.Answer, _ body: (S3ObjectStore) throws -> Void) throws -> IOFailure? {
@@ -126,7 +130,10 @@ import Darwin
 
     @Test func aStoreWithoutRangesIsNotBelieved() throws {
         let transport = ScriptedTransport { request in
-            .success(HTTPResponse(status: 200, headers: ["Content-Length": "100"], body: request.method == "HEAD" ? [] : [UInt8](repeating: 1, count: 10)))
+            .success(
+                HTTPResponse(
+                    status: 200, headers: ["Content-Length": "100"], body: request.method == "HEAD" ? [] : [UInt8](repeating: 1, count: 10))
+            )
         }
         let file = try store(transport).openForReading("s3://bucket/f")
         var buffer = [UInt8](repeating: 0, count: 10)
@@ -145,7 +152,10 @@ import Darwin
 
     @Test func listingsThatDoNotEndAreAnError() throws {
         let page = "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>x</NextContinuationToken></ListBucketResult>"
-        for text in [page, "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>", "<Other/>", "no XML", "<ListBucketResult><Contents/></ListBucketResult>"] {
+        for text in [
+            page, "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>", "<Other/>", "no XML",
+            "<ListBucketResult><Contents/></ListBucketResult>",
+        ] {
             let failure = try failure(.success(HTTPResponse(status: 200, body: Array(text.utf8)))) { _ = try $0.list("s3://bucket/p") }
             #expect(failure?.errorNumber == EIO, "\(text)")
         }
@@ -188,15 +198,23 @@ import Darwin
 
     @Test func locationsAreCheckedBeforeAnythingIsSent() throws {
         let transport = ScriptedTransport([])
-        for location in ["s3://", "s3://b", "s3://bucket", "s3://bucket/", "s3://buc ket/x", "s3://bucket/" + String(repeating: "k", count: 1025), "http://x/y", "/x"] {
+        for location in [
+            "s3://", "s3://b", "s3://bucket", "s3://bucket/", "s3://buc ket/x", "s3://bucket/" + String(repeating: "k", count: 1025),
+            "http://x/y", "/x",
+        ] {
             #expect(throws: IOFailure.self, "\(location)") { try store(transport).put(location, [1], .always) }
         }
         #expect(transport.requests.isEmpty)
     }
 
     @Test func optionsGoByEitherName() throws {
-        let iceberg = ["s3.endpoint": "http://h:1", "client.region": "r", "s3.access-key-id": "i", "s3.secret-access-key": "s", "s3.session-token": "t"]
-        let risingWave = ["s3.endpoint": "http://h:1", "s3.region": "r", "s3.access.key": "i", "s3.secret.key": "s", "s3.path.style.access": "true"]
+        let iceberg = [
+            "s3.endpoint": "http://h:1", "client.region": "r", "s3.access-key-id": "i", "s3.secret-access-key": "s",
+            "s3.session-token": "t",
+        ]
+        let risingWave = [
+            "s3.endpoint": "http://h:1", "s3.region": "r", "s3.access.key": "i", "s3.secret.key": "s", "s3.path.style.access": "true",
+        ]
         for (properties, token) in [(iceberg, "t" as String?), (risingWave, nil)] {
             let options = try S3Options(properties: properties, environment: .system)
             #expect(options.endpoint == "http://h:1" && options.region == "r" && options.isPathStyle)

@@ -22,10 +22,18 @@ import Darwin
         options.partBytes = Self.partBytes
         options.retries = RetryPolicy(triesMax: 3)
         return try S3ObjectStore(
-            options, transport: transport, environment: Environment(files: MemoryFileSystem(), clock: VirtualClock(), random: SeededSource(5)))
+            options, transport: transport,
+            environment: Environment(files: MemoryFileSystem(), clock: VirtualClock(), random: SeededSource(5)))
     }
 
-    private func content(_ count: Int) -> [UInt8] { (0..<count).map { UInt8(truncatingIfNeeded: $0 >> 8 ^ $0) } }
+    /// Bytes that are not the same in any two parts.
+    private func content(_ count: Int) -> [UInt8] {
+        let block = (0..<65_537).map { UInt8(truncatingIfNeeded: $0 >> 8 ^ $0) }
+        var bytes: [UInt8] = []
+        while bytes.count < count { bytes += block }
+        bytes.removeLast(bytes.count - count)
+        return bytes
+    }
 
     /// Writes in pieces of odd sizes.
     private func write(_ bytes: [UInt8], to writer: any ObjectWriter) throws {
@@ -124,14 +132,34 @@ import Darwin
     @Test func aCompletionThatFailsLateIsAFailure() throws {
         let real = fake.transport
         let transport = ScriptedTransport { request in
-            guard request.method == "POST", request.url.contains("uploadId=") else { return Result { () throws(IOFailure) in try real.send(request) } }
-            return .success(HTTPResponse(status: 200, body: Array("<Error><Code>InternalError</Code><Message>late</Message></Error>".utf8)))
+            guard request.method == "POST", request.url.contains("uploadId=") else {
+                return Result { () throws(IOFailure) in try real.send(request) }
+            }
+            return .success(HTTPResponse(status: 200, body: Array("  \n<Error><Code>InternalError</Code><Message>late</Message></Error>".utf8)))
         }
         let writer = try store(transport).openForWriting("s3://bucket/f")
         try write(content(2 * Self.partBytes), to: writer)
         let failure = #expect(throws: IOFailure.self) { try writer.finish() }
         #expect(failure?.errorNumber == EIO && failure?.detail?.contains("late") == true)
         #expect(fake.keys.isEmpty && fake.uploadCount == 0)
+    }
+
+    @Test func aSuccessThatDoesNotSaySoIsLookedInto() throws {
+        for isDone in [true, false] {
+            let fake = FakeS3()
+            let real = fake.transport
+            let transport = ScriptedTransport { request in
+                guard request.method == "POST", request.url.contains("uploadId=") else {
+                    return Result { () throws(IOFailure) in try real.send(request) }
+                }
+                if isDone { _ = try? real.send(request) }  // Its answer is kept back.
+                return .success(HTTPResponse(status: 200))
+            }
+            let writer = try store(transport).openForWriting("s3://bucket/f")
+            try write(content(2 * Self.partBytes), to: writer)
+            if isDone { try writer.finish() } else { #expect(throws: IOFailure.self) { try writer.finish() } }
+            #expect(fake.keys == (isDone ? ["f"] : []) && fake.uploadCount == 0)
+        }
     }
 
     @Test func abandonedUploadsAreTakenBack() throws {

@@ -1,5 +1,6 @@
 import MillHTTPClient
 import MillIO
+import MillTestKit
 import Testing
 
 @testable import MillObjectStore
@@ -17,32 +18,9 @@ import Darwin
 
     @Test(.enabled(if: directory != nil, "Scripts/test-s3 runs it")) func doesWhatItIsTold() throws {
         let directory = try #require(Self.directory)
-        guard let commands = fopen(directory + "/commands", "r"), let answers = fopen(directory + "/answers", "w") else {
-            throw IOFailure("open", path: directory, errorNumber: errno)
-        }
-        defer {
-            fclose(commands)
-            fclose(answers)
-        }
         var session = S3Session()
-        var line: UnsafeMutablePointer<CChar>?
-        var room = 0
-        defer { free(line) }
-        while getline(&line, &room, commands) > 0, let text = line.map({ String(cString: $0) }) {
-            let words = text.dropLast().split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
-            let answer: String
-            do { answer = "ok\t" + (try session.run(words)) } catch let failure as IOFailure {
-                answer = "error\t\(nameOfError(failure.errorNumber))\t\(failure.detail ?? "")"
-            }
-            fputs(answer.replacing("\n", with: " ") + "\n", answers)
-            fflush(answers)
-        }
+        try CommandPipes.serve(directory) { try session.run($0) }
     }
-}
-
-/// The few error numbers that stores give.
-private func nameOfError(_ errorNumber: Int32) -> String {
-    [ENOENT: "ENOENT", EEXIST: "EEXIST", EACCES: "EACCES", EIO: "EIO", ETIMEDOUT: "ETIMEDOUT", EINVAL: "EINVAL", ESTALE: "ESTALE", EFBIG: "EFBIG"][errorNumber] ?? "\(errorNumber)"
 }
 
 /// A store, and the objects that are open in it.
@@ -77,7 +55,8 @@ private struct S3Session {
             var options = S3Options(
                 endpoint: words[1], credentials: FixedCredentials(S3Credentials(accessKeyID: words[2], secretAccessKey: words[3])))
             options.retries = RetryPolicy(triesMax: 4, first: .milliseconds(50), last: .milliseconds(500), total: .seconds(5))
-            store = try S3ObjectStore(options, transport: CurlTransport(), environment: .system)
+            let transport = CurlTransport(.init(rootsFile: words.count > 4 ? words[4] : nil))
+            store = try S3ObjectStore(options, transport: transport, environment: .system)
             return ""
         }
         guard let store else { throw IOFailure("run", path: words[0], errorNumber: EINVAL) }

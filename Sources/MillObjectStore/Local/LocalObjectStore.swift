@@ -1,4 +1,5 @@
 package import MillIO
+import Synchronization
 
 #if canImport(Glibc)
 import Glibc
@@ -11,7 +12,8 @@ import Darwin
 /// An object is written to a file beside its place, whose name listings leave out, synced, given its name in one step, and the directory
 /// synced: it is seen whole or not at all, also after a power cut. Conditions are decided by the file system between processes: a name
 /// that must be free is taken by a link; a tag is compared while the directory is locked, which every writer of this kind does. A tag is the
-/// file's number, size and time of change.
+/// file's number, size and time of change: objects of one size that replaced each other within a tick of the file system's clock (some
+/// milliseconds) can look the same. Who needs to tell those apart puts under new names by `isMissing`.
 ///
 /// What a crash leaves is files under their first names, until `removeLeftovers`. Directories are made as needed and stay when empty.
 ///
@@ -26,6 +28,7 @@ package struct LocalObjectStore: ObjectStore {
     private let files: any FileSystem
     private let random: any RandomSource
     private let root: String?
+    private let known = KnownDirectories()
 
     /// - Parameter root: an absolute path; nothing outside is read or written. Nil for no bound.
     package init(environment: Environment, root: String? = nil) {
@@ -52,10 +55,13 @@ package struct LocalObjectStore: ObjectStore {
         let file = try files.open(FileLocation(location, "get", root: root).path, .read)
         let size = try file.size()
         guard size <= Self.getBytesMax else {
-            throw IOFailure("get", path: location, errorNumber: EFBIG, detail: "it has \(size) bytes, at most \(Self.getBytesMax) are read whole")
+            throw IOFailure(
+                "get", path: location, errorNumber: EFBIG, detail: "it has \(size) bytes, at most \(Self.getBytesMax) are read whole")
         }
         var bytes = [UInt8](repeating: 0, count: size)
-        let count = try bytes.withUnsafeMutableBufferPointer { (bytes) throws(IOFailure) in try file.read(at: 0, into: UnsafeMutableRawBufferPointer(bytes)) }
+        let count = try bytes.withUnsafeMutableBufferPointer { (bytes) throws(IOFailure) in
+            try file.read(at: 0, into: UnsafeMutableRawBufferPointer(bytes))
+        }
         bytes.removeLast(size - count)
         return bytes
     }
@@ -119,7 +125,9 @@ package struct LocalObjectStore: ObjectStore {
     private func objectPlace(_ location: String, _ operation: String) throws(IOFailure) -> FileLocation {
         let place = try FileLocation(location, operation, root: root)
         guard !place.name.isEmpty, !place.name.hasPrefix(Self.temporaryPrefix) else {
-            throw IOFailure(operation, path: location, errorNumber: EINVAL, detail: "an object's name is not empty and does not begin with \"\(Self.temporaryPrefix)\"")
+            throw IOFailure(
+                operation, path: location, errorNumber: EINVAL,
+                detail: "an object's name is not empty and does not begin with \"\(Self.temporaryPrefix)\"")
         }
         return place
     }
@@ -131,13 +139,23 @@ package struct LocalObjectStore: ObjectStore {
     private static func tag(_ status: FileStatus) -> String { "\(status.number)-\(status.byteCount)-\(status.modifiedNanos)" }
 
     private static func unmet(_ location: String, _ condition: PutCondition) -> IOFailure {
-        IOFailure("put", path: location, errorNumber: EEXIST, detail: condition == .isMissing ? "there is an object already" : "it is another object by now")
+        IOFailure(
+            "put", path: location, errorNumber: EEXIST,
+            detail: condition == .isMissing ? "there is an object already" : "it is another object by now")
     }
 
     private func makeTemporary(for place: FileLocation) throws(IOFailure) -> any File {
-        try files.createDurableDirectory(place.directory)
         let name = Self.temporaryPrefix + String(random.next(), radix: 16)
-        return try files.open((place.directory == "/" ? "" : place.directory) + "/" + name, .create)
+        let path = (place.directory == "/" ? "" : place.directory) + "/" + name
+        if known.contains(place.directory) {
+            do throws(IOFailure) { return try files.open(path, .create) } catch {
+                // Somebody removed the directory since.
+                guard error.errorNumber == ENOENT else { throw error }
+            }
+        }
+        try files.createDurableDirectory(place.directory)
+        known.insert(place.directory)
+        return try files.open(path, .create)
     }
 
     /// Makes a written file durable and gives it its name.
@@ -182,6 +200,21 @@ package struct LocalObjectStore: ObjectStore {
             } else if isTemporary == isForLeftovers {
                 try visit(path, status)
             }
+        }
+    }
+}
+
+/// Directories that are there and durable: making sure of it costs a sync.
+private final class KnownDirectories: Sendable {
+    private static let countMax = 10_000
+    private let known = Mutex<Set<String>>([])
+
+    func contains(_ directory: String) -> Bool { known.withLock { $0.contains(directory) } }
+
+    func insert(_ directory: String) {
+        known.withLock { known in
+            if known.count >= Self.countMax { known.removeAll() }
+            known.insert(directory)
         }
     }
 }

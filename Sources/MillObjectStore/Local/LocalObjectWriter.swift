@@ -37,7 +37,8 @@ final class LocalObjectWriter: ObjectWriter {
         let written = size()
         guard offset == written else {
             throw IOFailure(
-                "write", path: location, errorNumber: EINVAL, detail: "an object is written from start to end: \(written) bytes are, the write is at \(offset)")
+                "write", path: location, errorNumber: EINVAL,
+                detail: "an object is written from start to end: \(written) bytes are, the write is at \(offset)")
         }
         try file.write(buffer, at: offset)
         progress.withLock { $0.written += buffer.count }

@@ -29,7 +29,9 @@ extension S3Client {
     private func page(_ place: S3Location, _ token: String?) throws(IOFailure) -> (entries: [ObjectEntry], next: String?) {
         var bucket = place
         bucket.key = ""
-        var query = [("list-type", "2"), ("prefix", place.key), ("encoding-type", "url"), ("max-keys", "1000")].map { (name: $0.0, value: $0.1) }
+        var query = [("list-type", "2"), ("prefix", place.key), ("encoding-type", "url"), ("max-keys", "1000")].map {
+            (name: $0.0, value: $0.1)
+        }
         if let token { query.append(("continuation-token", token)) }
         let response = try answered("list", Request(method: "GET", location: bucket, query: query)).response
         guard response.isSuccess else { throw failure("list", place, response) }
@@ -44,12 +46,14 @@ extension S3Client {
             }
             entries.append(
                 ObjectEntry(
-                    location: place.location(of: isEncoded ? PercentEncoding.decode(key) : key), byteCount: byteCount, tag: object["ETag"]?.text,
+                    location: place.location(of: isEncoded ? PercentEncoding.decode(key) : key), byteCount: byteCount,
+                    tag: object["ETag"]?.text,
                     modifiedMicros: object["LastModified"].flatMap { HTTPDate.microsOfISO8601($0.text) } ?? 0))
         }
         guard root["IsTruncated"]?.text == "true" else { return (entries, nil) }
         guard let next = root["NextContinuationToken"]?.text, !next.isEmpty else {
-            throw IOFailure("list", path: place.text, errorNumber: EIO, detail: "the store's listing is cut off and does not say where it goes on")
+            throw IOFailure(
+                "list", path: place.text, errorNumber: EIO, detail: "the store's listing is cut off and does not say where it goes on")
         }
         return (entries, next)
     }

@@ -49,12 +49,17 @@ extension S3Client {
         let keys = batch.map { "<Object><Key>\(XMLElement.escaped($0.key) ?? "")</Key></Object>" }.joined()
         let body = Array("<Delete><Quiet>true</Quiet>\(keys)</Delete>".utf8)
         // The one request of S3's that must have a digest besides its signature.
-        let headers = [("Content-MD5", Digest.base64(Digest.md5(body))), ("Content-Type", "application/xml")].map { (name: $0.0, value: $0.1) }
-        let response = try answered("remove", Request(method: "POST", location: bucket, query: [("delete", "")], headers: headers, body: body)).response
+        let headers = [("Content-MD5", Digest.base64(Digest.md5(body))), ("Content-Type", "application/xml")].map {
+            (name: $0.0, value: $0.1)
+        }
+        let response = try answered(
+            "remove", Request(method: "POST", location: bucket, query: [("delete", "")], headers: headers, body: body)
+        ).response
         if S3Refusal(response).isUnknown { return nil }
         guard response.isSuccess else { throw failure("remove", batch[0], response) }
         guard let root = XMLElement(document: response.body), root.name == "DeleteResult" else {
-            throw IOFailure("remove", path: batch[0].text, errorNumber: EIO, detail: "the store does not say what it removed: \(response.words)")
+            throw IOFailure(
+                "remove", path: batch[0].text, errorNumber: EIO, detail: "the store does not say what it removed: \(response.words)")
         }
         return root.all("Error").filter { $0["Code"]?.text != "NoSuchKey" }.map { error in
             let code = error["Code"]?.text ?? "an error without a code"

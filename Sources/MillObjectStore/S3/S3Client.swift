@@ -17,7 +17,8 @@ struct S3Client: Sendable {
     private let endpoint: S3Endpoint
     private let sender: RetryingSender
 
-    init(_ options: S3Options, transport: any HTTPTransport, environment: Environment, cancellation: Cancellation? = nil) throws(IOFailure) {
+    init(_ options: S3Options, transport: any HTTPTransport, environment: Environment, cancellation: Cancellation? = nil) throws(IOFailure)
+    {
         self.options = options
         self.cancellation = cancellation
         clock = environment.clock
@@ -58,7 +59,9 @@ struct S3Client: Sendable {
                 signed(request, credentials, payloadHash: hash)
             }
             // Keys that were lent run out; others are asked for once.
-            guard let credentials, renewals == 0, !outcome.response.isSuccess, S3Refusal(outcome.response).isOfExpiredKeys else { return outcome }
+            guard let credentials, renewals == 0, !outcome.response.isSuccess, S3Refusal(outcome.response).isOfExpiredKeys else {
+                return outcome
+            }
             options.credentials.refused(credentials)
             guard try options.credentials.credentials() != credentials else { return outcome }
             renewals += 1
@@ -73,7 +76,8 @@ struct S3Client: Sendable {
         }
         let message = S3Signer.Message(
             method: method, path: endpoint.path(location.bucket, location.key), headers: [("host", host)], payloadHash: "UNSIGNED-PAYLOAD")
-        let query = S3Signer(credentials: credentials, region: options.region).presignedQuery(message, time: S3Time(micros: clock.nowMicros), seconds: seconds)
+        let query = S3Signer(credentials: credentials, region: options.region).presignedQuery(
+            message, time: S3Time(micros: clock.nowMicros), seconds: seconds)
         return endpoint.url(location.bucket, location.key, query: S3Signer.canonicalQuery(query))
     }
 
@@ -85,13 +89,15 @@ struct S3Client: Sendable {
             headers += [("x-amz-content-sha256", payloadHash), ("x-amz-date", time.stamp)]
             if let token = credentials.sessionToken { headers.append(("x-amz-security-token", token)) }
             let message = S3Signer.Message(
-                method: request.method, path: endpoint.path(bucket, key), query: request.query, headers: headers + [("host", endpoint.host(bucket))],
+                method: request.method, path: endpoint.path(bucket, key), query: request.query,
+                headers: headers + [("host", endpoint.host(bucket))],
                 payloadHash: payloadHash)
             headers.append(("Authorization", S3Signer(credentials: credentials, region: options.region).authorization(message, time: time)))
         }
         let query = S3Signer.canonicalQuery(request.query)
         return HTTPRequest(
-            request.method, endpoint.url(bucket, key, query: query), headers: HTTPHeaders(headers.map { .init(name: $0.name, value: $0.value) }),
+            request.method, endpoint.url(bucket, key, query: query),
+            headers: HTTPHeaders(headers.map { .init(name: $0.name, value: $0.value) }),
             body: request.body, responseBytesMax: request.responseBytesMax, timeouts: options.timeouts, cancellation: cancellation)
     }
 
@@ -104,7 +110,9 @@ struct S3Client: Sendable {
     /// What a refusal is to whoever asked. `operation` reads after "could not".
     func failure(_ operation: String, _ location: S3Location, _ response: HTTPResponse) -> IOFailure {
         let refusal = S3Refusal(response)
-        return IOFailure(operation, path: location.text, errorNumber: refusal.errorNumber, detail: refusal.words(region: options.region, nowMicros: clock.nowMicros))
+        return IOFailure(
+            operation, path: location.text, errorNumber: refusal.errorNumber,
+            detail: refusal.words(region: options.region, nowMicros: clock.nowMicros))
     }
 
     /// A store that is away is one thing to who uses it, however far the request came.

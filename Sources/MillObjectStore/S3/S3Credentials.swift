@@ -15,7 +15,8 @@ package struct S3Credentials: Hashable, Sendable {
 
     /// `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN`; nil without the first two.
     package init?(environment: Environment) {
-        guard let id = environment.variable("AWS_ACCESS_KEY_ID"), let secret = environment.variable("AWS_SECRET_ACCESS_KEY"), !id.isEmpty else { return nil }
+        guard let id = environment.variable("AWS_ACCESS_KEY_ID"), let secret = environment.variable("AWS_SECRET_ACCESS_KEY"), !id.isEmpty
+        else { return nil }
         self.init(accessKeyID: id, secretAccessKey: secret, sessionToken: environment.variable("AWS_SESSION_TOKEN"))
     }
 }

@@ -1,3 +1,4 @@
+import MillHTTPClient
 import MillIO
 
 #if canImport(Glibc)
@@ -38,7 +39,7 @@ struct S3Endpoint: Hashable, Sendable {
 
     /// Percent-encoded, with the slash it begins with.
     func path(_ bucket: String, _ key: String) -> String {
-        let key = PercentEncoding.encode(key, keepingSlashes: true)
+        let key = PercentEncoding.encode(key, keeping: "/")
         return hasBucketInPath(bucket) ? "/\(bucket)/\(key)" : "/\(key)"
     }
 

@@ -30,7 +30,9 @@ struct S3Location: Hashable {
         key = slash == rest.endIndex ? "" : String(rest[rest.index(after: slash)...])
         let isName = (3...255).contains(bucket.utf8.count) && bucket.utf8.allSatisfy { Self.isOfBucket($0) }
         guard isName else {
-            throw IOFailure(operation, path: text, errorNumber: EINVAL, detail: "\"\(bucket)\" is no name of a bucket: letters, digits, points and hyphens")
+            throw IOFailure(
+                operation, path: text, errorNumber: EINVAL,
+                detail: "\"\(bucket)\" is no name of a bucket: letters, digits, points and hyphens")
         }
         guard key.utf8.count <= 1024 else {
             throw IOFailure(operation, path: text, errorNumber: EINVAL, detail: "a key has at most 1,024 bytes, this one \(key.utf8.count)")

@@ -41,7 +41,8 @@ final class S3Object: File {
         guard isWhole || isRange, response.byteCount == count else {
             throw IOFailure(
                 "read", path: path, errorNumber: EIO,
-                detail: "the store answered \(response.status) with \(response.byteCount) bytes to a request for \(count) bytes at \(offset)")
+                detail:
+                    "the store answered \(response.status) with \(response.byteCount) bytes to a request for \(count) bytes at \(offset)")
         }
         return count
     }
@@ -50,5 +51,7 @@ final class S3Object: File {
     func truncate(to size: Int) throws(IOFailure) { throw readOnly("truncate") }
     func sync() {}
 
-    private func readOnly(_ operation: String) -> IOFailure { IOFailure(operation, path: path, errorNumber: EBADF, detail: "the object was opened for reading") }
+    private func readOnly(_ operation: String) -> IOFailure {
+        IOFailure(operation, path: path, errorNumber: EBADF, detail: "the object was opened for reading")
+    }
 }

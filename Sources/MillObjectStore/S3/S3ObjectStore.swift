@@ -21,7 +21,9 @@ package struct S3ObjectStore: ObjectStore {
     private let random: any RandomSource
 
     /// - Throws: `EINVAL` for an endpoint that is none. The store is not asked anything yet.
-    package init(_ options: S3Options, transport: any HTTPTransport, environment: Environment, cancellation: Cancellation? = nil) throws(IOFailure) {
+    package init(_ options: S3Options, transport: any HTTPTransport, environment: Environment, cancellation: Cancellation? = nil)
+        throws(IOFailure)
+    {
         client = try S3Client(options, transport: transport, environment: environment, cancellation: cancellation)
         random = environment.random
     }
@@ -96,7 +98,9 @@ extension S3Client {
         let isUnmet = refusal.isUnmet || (condition != .always && refusal.isMissing && refusal.code != "NoSuchBucket")
         guard isUnmet else { throw failure("put", place, outcome.response) }
         if outcome.isRepeated, let stored = try? get(place), stored == bytes { return }  // The lost try was the one.
-        throw IOFailure("put", path: place.text, errorNumber: EEXIST, detail: condition == .isMissing ? "there is an object already" : "it is another object by now")
+        throw IOFailure(
+            "put", path: place.text, errorNumber: EEXIST,
+            detail: condition == .isMissing ? "there is an object already" : "it is another object by now")
     }
 
     func get(_ place: S3Location) throws(IOFailure) -> [UInt8] {

@@ -56,7 +56,8 @@ final class S3ObjectWriter: ObjectWriter {
         let written = size()
         guard offset == written else {
             throw IOFailure(
-                "write", path: path, errorNumber: EINVAL, detail: "an object is written from start to end: \(written) bytes are, the write is at \(offset)")
+                "write", path: path, errorNumber: EINVAL,
+                detail: "an object is written from start to end: \(written) bytes are, the write is at \(offset)")
         }
         let partBytes = max(client.options.partBytes, S3Options.partBytesMin)
         var rest = buffer
@@ -146,7 +147,9 @@ final class S3ObjectWriter: ObjectWriter {
         guard number <= S3Options.partCountMax else {
             throw IOFailure(
                 "write", path: path, errorNumber: EFBIG,
-                detail: "an object has at most \(S3Options.partCountMax) parts, of \(max(client.options.partBytes, S3Options.partBytesMin)) bytes here")
+                detail:
+                    "an object has at most \(S3Options.partCountMax) parts, of \(max(client.options.partBytes, S3Options.partBytesMin)) bytes here"
+            )
         }
         state.withLock { $0.underWay += 1 }
         do throws(ThreadFailure) {
@@ -198,7 +201,8 @@ final class S3ObjectWriter: ObjectWriter {
         }
         let body = Array("<CompleteMultipartUpload>\(parts.joined())</CompleteMultipartUpload>".utf8)
         let request = S3Client.Request(
-            method: "POST", location: place, query: [("uploadId", uploadID)], headers: [("Content-Type", "application/xml")], body: body, mayFailLate: true)
+            method: "POST", location: place, query: [("uploadId", uploadID)], headers: [("Content-Type", "application/xml")], body: body,
+            mayFailLate: true)
         let outcome: RetryingSender.Outcome
         do throws(IOFailure) { outcome = try client.answered("finish", request) } catch {
             // The answer was lost, not necessarily the request.
@@ -206,10 +210,14 @@ final class S3ObjectWriter: ObjectWriter {
             throw error
         }
         let refusal = S3Refusal(outcome.response)
-        if outcome.response.isSuccess, refusal.code.isEmpty { return }
-        if outcome.isRepeated, refusal.isMissing, isComplete(tags, count) { return }
+        if outcome.response.isSuccess, refusal.rootName == "CompleteMultipartUploadResult" { return }
+        // A success that does not say so, or what a try before may have done.
+        let isOpen = outcome.response.isSuccess ? refusal.code.isEmpty : outcome.isRepeated && refusal.isMissing
+        if isOpen, isComplete(tags, count) { return }
         guard !outcome.response.isSuccess else {
-            throw IOFailure("finish", path: path, errorNumber: EIO, detail: refusal.words(region: client.options.region, nowMicros: client.clock.nowMicros))
+            throw IOFailure(
+                "finish", path: path, errorNumber: EIO,
+                detail: refusal.words(region: client.options.region, nowMicros: client.clock.nowMicros))
         }
         throw client.failure("finish", place, outcome.response)
     }
@@ -218,7 +226,9 @@ final class S3ObjectWriter: ObjectWriter {
     private func isComplete(_ tags: [Int: String], _ count: Int) -> Bool {
         var digests: [UInt8] = []
         for number in 1...max(count, 1) {
-            guard let digest = Digest.bytes(hexadecimal: (tags[number] ?? "").filter { $0 != "\"" }), digest.count == 16 else { return false }
+            guard let digest = Digest.bytes(hexadecimal: (tags[number] ?? "").filter { $0 != "\"" }), digest.count == 16 else {
+                return false
+            }
             digests += digest
         }
         let wanted = "\"\(Digest.hexadecimal(Digest.md5(digests)))-\(count)\""

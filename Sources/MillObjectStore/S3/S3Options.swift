@@ -62,12 +62,15 @@ package struct S3Options: Sendable {
             guard let found = S3Credentials(environment: environment) else {
                 throw IOFailure(
                     "open", path: endpoint ?? "s3://", errorNumber: EACCES,
-                    detail: "there are no keys for S3: give s3.access-key-id and s3.secret-access-key, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+                    detail:
+                        "there are no keys for S3: give s3.access-key-id and s3.secret-access-key, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+                )
             }
             credentials = FixedCredentials(found)
         default:
             throw IOFailure(
-                "open", path: endpoint ?? "s3://", errorNumber: EINVAL, detail: "s3.access-key-id and s3.secret-access-key are given together or not at all")
+                "open", path: endpoint ?? "s3://", errorNumber: EINVAL,
+                detail: "s3.access-key-id and s3.secret-access-key are given together or not at all")
         }
     }
 

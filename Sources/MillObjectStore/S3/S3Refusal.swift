@@ -9,6 +9,8 @@ import Darwin
 /// An answer by which S3 refuses, read: a code in XML, or the status alone where there is no body (HEAD).
 struct S3Refusal {
     let status: Int
+    /// Of the XML it is in; nil where there is none.
+    let rootName: String?
     /// S3's name for it, as `NoSuchKey`; empty when the answer has none.
     let code: String
     private let message: String
@@ -18,7 +20,10 @@ struct S3Refusal {
     init(_ response: HTTPResponse) {
         self.response = response
         status = response.status
-        let root = response.body.first == UInt8(ascii: "<") ? XMLElement(document: response.body) : nil
+        // Spaces keep a connection open while the store is at work.
+        let first = response.body.first { $0 > 0x20 }
+        let root = first == UInt8(ascii: "<") ? XMLElement(document: response.body) : nil
+        rootName = root?.name
         document = root?.name == "Error" ? root : root?["Error"]
         code = document?["Code"]?.text ?? ""
         message = document?["Message"]?.text ?? (root == nil ? response.words : "")
@@ -26,8 +31,11 @@ struct S3Refusal {
 
     /// The store says "not now".
     var isPassing: Bool {
-        ["RequestTimeout", "SlowDown", "InternalError", "ServiceUnavailable", "ConditionalRequestConflict", "OperationAborted", "ThrottlingException"]
-            .contains(code)
+        [
+            "RequestTimeout", "SlowDown", "InternalError", "ServiceUnavailable", "ConditionalRequestConflict", "OperationAborted",
+            "ThrottlingException",
+        ]
+        .contains(code)
     }
 
     var isOfExpiredKeys: Bool { code == "ExpiredToken" || code == "TokenRefreshRequired" }
@@ -55,7 +63,9 @@ struct S3Refusal {
 
     /// What the store said, and what to do about it where that is known.
     func words(region: String, nowMicros: Int64) -> String {
-        let said = code.isEmpty ? "the store answered \(status)\(message.isEmpty ? "" : ": \(message)")" : "\(code)\(message.isEmpty ? "" : ": \(message)")"
+        let said =
+            code.isEmpty
+            ? "the store answered \(status)\(message.isEmpty ? "" : ": \(message)")" : "\(code)\(message.isEmpty ? "" : ": \(message)")"
         guard let hint = hint(region: region, nowMicros: nowMicros) else { return said }
         return "\(said) (\(hint))"
     }
@@ -63,7 +73,9 @@ struct S3Refusal {
     private func hint(region: String, nowMicros: Int64) -> String? {
         switch code {
         case "RequestTimeTooSkewed":
-            guard let theirs = response.headers["Date"].flatMap({ HTTPDate.micros($0) }) else { return "this machine's clock is not the store's" }
+            guard let theirs = response.headers["Date"].flatMap({ HTTPDate.micros($0) }) else {
+                return "this machine's clock is not the store's"
+            }
             let seconds = (nowMicros - theirs) / 1_000_000
             return "this machine's clock is \(abs(seconds)) seconds \(seconds < 0 ? "behind" : "ahead of") the store's"
         case "SignatureDoesNotMatch": return "the secret key, or the region \"\(region)\", is not the right one"
@@ -71,7 +83,9 @@ struct S3Refusal {
         case "ExpiredToken": return "the session token has run out"
         case "NoSuchBucket": return "the bucket has to be made first"
         case "PermanentRedirect", "AuthorizationHeaderMalformed", "TemporaryRedirect", "IllegalLocationConstraintException":
-            return (response.headers["x-amz-bucket-region"] ?? document?["Region"]?.text).map { "the bucket is in region \"\($0)\", not \"\(region)\"" }
+            return (response.headers["x-amz-bucket-region"] ?? document?["Region"]?.text).map {
+                "the bucket is in region \"\($0)\", not \"\(region)\""
+            }
         default:
             guard status == 301 || status == 307, let theirs = response.headers["x-amz-bucket-region"] else { return nil }
             return "the bucket is in region \"\(theirs)\", not \"\(region)\""

@@ -1,4 +1,5 @@
 import MillColumnar
+import MillHTTPClient
 
 /// AWS Signature Version 4: what a request says, in one canonical form, under a key that is derived from the secret, a day, a region and a
 /// service. Source: "Signature Version 4 signing process" of AWS' documentation; its published examples are the tests.
@@ -39,7 +40,8 @@ struct S3Signer {
         var message = message
         let headers = Self.canonicalHeaders(message.headers)
         message.query += [
-            ("X-Amz-Algorithm", Self.algorithm), ("X-Amz-Credential", "\(credentials.accessKeyID)/\(scope(time))"), ("X-Amz-Date", time.stamp),
+            ("X-Amz-Algorithm", Self.algorithm), ("X-Amz-Credential", "\(credentials.accessKeyID)/\(scope(time))"),
+            ("X-Amz-Date", time.stamp),
             ("X-Amz-Expires", "\(seconds)"), ("X-Amz-SignedHeaders", headers.map(\.name).joined(separator: ";")),
         ]
         if let token = credentials.sessionToken { message.query.append(("X-Amz-Security-Token", token)) }
@@ -59,7 +61,8 @@ struct S3Signer {
     private func signature(_ message: Message, _ headers: [(name: String, value: String)], _ time: S3Time) -> String {
         let lines = headers.map { "\($0.name):\($0.value)\n" }.joined()
         let request = [
-            message.method, message.path, Self.canonicalQuery(message.query), lines, headers.map(\.name).joined(separator: ";"), message.payloadHash,
+            message.method, message.path, Self.canonicalQuery(message.query), lines, headers.map(\.name).joined(separator: ";"),
+            message.payloadHash,
         ].joined(separator: "\n")
         let text = [Self.algorithm, time.stamp, scope(time), Digest.hexadecimal(Digest.sha256(request))].joined(separator: "\n")
         var key = Array("AWS4\(credentials.secretAccessKey)".utf8)
@@ -92,7 +95,8 @@ struct S3Time {
         let second = seconds % 86_400
         let padded = { (value: Int, width: Int) in String(repeating: "0", count: max(0, width - "\(value)".count)) + "\(value)" }
         stamp =
-            padded(date.year, 4) + padded(date.month, 2) + padded(date.day, 2) + "T" + padded(second / 3600, 2) + padded(second / 60 % 60, 2)
+            padded(date.year, 4) + padded(date.month, 2) + padded(date.day, 2) + "T" + padded(second / 3600, 2)
+            + padded(second / 60 % 60, 2)
             + padded(second % 60, 2) + "Z"
     }
 }
