@@ -16,9 +16,11 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import IntegerType, LongType, NestedField, StringType
+from pyiceberg.view.metadata import SQLViewRepresentation, ViewVersion
 
 from catalog_calls import play_scripts
 from catalog_duckdb import play_duckdb
+from catalog_s3 import play_s3
 from catalog_service import Service
 from harness import Checks
 
@@ -88,6 +90,22 @@ def play_pyiceberg(checks, service):
         checks.check(False, "a dropped table is gone")
     except NoSuchTableError:
         checks.check(True, "a dropped table is gone")
+
+
+def play_views(checks, service):
+    catalog = service.client("dev")
+    catalog.create_namespace("seen")
+    sql = SQLViewRepresentation(type="sql", sql="SELECT 1 AS id", dialect="spark")
+    version = ViewVersion(version_id=1, schema_id=0, representations=[sql], default_namespace=["seen"])
+    view = catalog.create_view("seen.v", ROWS.schema, version)
+    checks.check(view.metadata.current_version_id == 1 and catalog.list_views("seen") == [("seen", "v")], "a view is made and listed")
+    checks.check(catalog.load_view("seen.v").metadata == view.metadata, "a view is loaded as it was made")
+    catalog.drop_view("seen.v")
+    checks.check(not catalog.view_exists("seen.v"), "a view is dropped")
+    for number in range(7):
+        catalog.create_table(f"seen.t{number}", schema=ROWS.schema)
+    found = [name for _, name in service.client("dev", **{"rest-page-size": "3"}).list_tables("seen")]
+    checks.check(found == [f"t{number}" for number in range(7)], "seven tables come in pages of three", str(found))
 
 
 def play_writers(checks, service, writers=3, appends=6):
@@ -165,6 +183,8 @@ def main():
             service.restart()
             after = service.client("balloon-game").load_table("shop.orders").scan().to_arrow().sort_by("id")
             checks.check(before == after, "a restart keeps everything")
+            play_views(checks, service)
+            play_s3(checks, service, os.path.join(directory, "s3"))
             play_duckdb(checks, service)
             play_writers(checks, service)
             play_kills(checks, service, seed)
