@@ -40,7 +40,8 @@ let modules: [Module] = [
     Module(name: "MillLog", uses: ["MillBase", "MillColumnar", "MillIO", "MillKafkaWire", "CChecksum"]),
     Module(name: "MillParquet", uses: ["MillBase", "MillColumnar", "MillIO", "CMemory", "CZstd", "CLZ4", "CSnappy", "CZlib"]),
     Module(name: "MillAvro", uses: ["MillBase", "MillIO", "CSnappy", "CZlib", "CZstd"]),
-    Module(name: "MillObjectStore", uses: ["MillBase", "MillIO"], tests: false),
+    Module(name: "MillHTTPClient", uses: ["MillBase", "MillColumnar", "MillIO", "CCurl"]),
+    Module(name: "MillObjectStore", uses: ["MillBase", "MillColumnar", "MillIO", "MillHTTPClient", "CCrypto"]),
     // L4
     Module(name: "MillPlan", uses: ["MillBase", "MillColumnar", "MillExpr"]),
     Module(name: "MillCatalog", uses: ["MillBase", "MillColumnar", "MillPlan"]),
@@ -55,6 +56,9 @@ let modules: [Module] = [
     Module(
         name: "MillMeta", uses: ["MillBase", "MillColumnar", "MillConnectorKit", "MillPlan", "MillCatalog", "CChecksum"], packages: [("GRDB", "GRDB.swift")]),
     Module(name: "MillConnectors", uses: ["MillBase", "MillColumnar", "MillIO", "MillText", "MillLog", "MillKafkaWire", "MillConnectorKit", "CRdkafka"]),
+    Module(name: "MillCatalogClient", uses: ["MillBase", "MillIO", "MillHTTPClient", "MillObjectStore", "MillIceberg"]),
+    Module(
+        name: "MillLakeCatalog", uses: ["MillBase", "MillColumnar", "MillIO", "MillObjectStore", "MillIceberg", "CCrypto"], packages: [("GRDB", "GRDB.swift")]),
     // L6
     Module(
         name: "MillEngine",
@@ -78,6 +82,7 @@ let modules: [Module] = [
 /// Tests may use MillTestKit and everything their module uses; a few need more.
 let testExtras: [String: [String]] = [
     "MillOptimizer": ["MillSQL", "MillCatalog", "MillBinder", "MillMeta"],
+    "MillCatalogClient": ["MillColumnar"],
     "MillLog": [],
     "MillDataflow": [],
     "MillStore": ["MillColumnar"],
@@ -103,6 +108,8 @@ let systemLibraries: [String: Target] = [
     "CLZ4": .systemLibrary(name: "CLZ4", pkgConfig: "liblz4", providers: [.apt(["liblz4-dev"])]),
     "CSnappy": .systemLibrary(name: "CSnappy", pkgConfig: "snappy", providers: [.apt(["libsnappy-dev"])]),
     "CZlib": .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+    "CCurl": .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+    "CCrypto": .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
     "CMemory": .target(name: "CMemory", cSettings: [.unsafeFlags(["-O3"])]),
     "CFile": .target(name: "CFile"),
     "CSemaphore": .target(name: "CSemaphore"),
