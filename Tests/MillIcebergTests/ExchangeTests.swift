@@ -31,7 +31,8 @@ private let exchangeDirectory = variable("MILLRACE_ICEBERG_EXCHANGE")
         let directory = try #require(exchangeDirectory) + "/ours"
         try files.createDirectory(directory)
         return try SampleTable(
-            name, seed: seed &+ UInt64(version), store: LocalObjectStore(environment: .system), root: "file://" + directory, version: version, spec: spec,
+            name, seed: seed &+ UInt64(version), store: LocalObjectStore(environment: .system), root: "file://" + directory,
+            version: version, spec: spec,
             fields: fields,
             properties: ["commit.manifest.min-count-to-merge": "5"])
     }
