@@ -40,7 +40,8 @@ package enum AvroCodec: Hashable, Sendable {
             let status = source.withUnsafeBytes { from in
                 result.withUnsafeMutableBytes { to in
                     snappy_compress(
-                        from.baseAddress?.assumingMemoryBound(to: CChar.self), from.count, to.baseAddress?.assumingMemoryBound(to: CChar.self),
+                        from.baseAddress?.assumingMemoryBound(to: CChar.self), from.count,
+                        to.baseAddress?.assumingMemoryBound(to: CChar.self),
                         &count)
                 }
             }
@@ -99,7 +100,9 @@ package enum AvroCodec: Hashable, Sendable {
 
     private static func inflated(_ source: [UInt8]) throws(AvroFlaw) -> [UInt8] {
         var stream = z_stream()
-        guard inflateInit2_(&stream, -15, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size)) == Z_OK else { throw .cannotDecompress("deflate") }
+        guard inflateInit2_(&stream, -15, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size)) == Z_OK else {
+            throw .cannotDecompress("deflate")
+        }
         defer { inflateEnd(&stream) }
         var result: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 64 << 10)

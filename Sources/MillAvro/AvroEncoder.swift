@@ -62,7 +62,9 @@ struct AvroEncoder {
             append(Int64(index))
             return try encode(value, branches[index])
         }
-        guard case .union(let index, let inner) = value, branches.indices.contains(index) else { throw Misfit(expected: "a type of its union") }
+        guard case .union(let index, let inner) = value, branches.indices.contains(index) else {
+            throw Misfit(expected: "a type of its union")
+        }
         append(Int64(index))
         try encode(inner, branches[index])
     }

@@ -58,7 +58,8 @@ private struct AvroSchemaParser {
             try count(found.nodes)
             return found.schema
         }
-        throw open.contains(full) ? .badSchema("type \"\(full)\" contains itself, which we do not read") : .badSchema("there is no type \"\(full)\"")
+        throw open.contains(full)
+            ? .badSchema("type \"\(full)\" contains itself, which we do not read") : .badSchema("there is no type \"\(full)\"")
     }
 
     private static func fullName(_ name: String, _ namespace: String) -> String {
@@ -76,7 +77,8 @@ private struct AvroSchemaParser {
         case "map":
             guard let values = object["values"] else { throw .badSchema("a map has no \"values\"") }
             base = .map(
-                try schema(values, namespace: namespace, depth: depth + 1), keyID: object["key-id"] as? Int, valueID: object["value-id"] as? Int)
+                try schema(values, namespace: namespace, depth: depth + 1), keyID: object["key-id"] as? Int,
+                valueID: object["value-id"] as? Int)
         default: base = try schema(kind, namespace: namespace, depth: depth + 1)
         }
         guard let name = object["logicalType"] as? String else { return base }
@@ -86,7 +88,8 @@ private struct AvroSchemaParser {
     }
 
     /// A type with a name, which others may refer to from here on.
-    private mutating func definition(_ object: [String: Any], _ kind: String, _ outer: String, _ depth: Int) throws(AvroFlaw) -> AvroSchema {
+    private mutating func definition(_ object: [String: Any], _ kind: String, _ outer: String, _ depth: Int) throws(AvroFlaw) -> AvroSchema
+    {
         guard let name = object["name"] as? String, !name.isEmpty else { throw .badSchema("a \(kind) has no name") }
         let full = Self.fullName(name, object["namespace"] as? String ?? outer)
         guard known[full] == nil, open.insert(full).inserted else { throw .badSchema("there are two types \"\(full)\"") }
@@ -111,7 +114,9 @@ private struct AvroSchemaParser {
         return result
     }
 
-    private mutating func fields(_ objects: [[String: Any]], of record: String, _ namespace: String, _ depth: Int) throws(AvroFlaw) -> [AvroField] {
+    private mutating func fields(_ objects: [[String: Any]], of record: String, _ namespace: String, _ depth: Int) throws(AvroFlaw)
+        -> [AvroField]
+    {
         var names: Set<String> = []
         var result: [AvroField] = []
         for object in objects {

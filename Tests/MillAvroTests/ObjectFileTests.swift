@@ -68,13 +68,19 @@ import Testing
             let fields = (0..<10).map { "{\"name\":\"f\($0)\",\"type\":\"t\(level - 1)\"}" }.joined(separator: ",")
             types.append("{\"type\":\"record\",\"name\":\"t\(level)\",\"fields\":[\(fields)]}")
         }
-        let json = "{\"type\":\"record\",\"name\":\"all\",\"fields\":[" + types.enumerated().map { "{\"name\":\"g\($0.offset)\",\"type\":\($0.element)}" }.joined(separator: ",") + "]}"
-        #expect(throws: AvroFlaw.badSchema("it has more than \(AvroLimits.schemaNodesMax) types in it")) { try AvroSchema(json: Array(json.utf8)) }
+        let json =
+            "{\"type\":\"record\",\"name\":\"all\",\"fields\":["
+            + types.enumerated().map { "{\"name\":\"g\($0.offset)\",\"type\":\($0.element)}" }.joined(separator: ",") + "]}"
+        #expect(throws: AvroFlaw.badSchema("it has more than \(AvroLimits.schemaNodesMax) types in it")) {
+            try AvroSchema(json: Array(json.utf8))
+        }
     }
 
     @Test func typesThatContainThemselvesAreRefused() {
         let json = "{\"type\":\"record\",\"name\":\"list\",\"fields\":[{\"name\":\"next\",\"type\":[\"null\",\"list\"]}]}"
-        #expect(throws: AvroFlaw.badSchema("type \"list\" contains itself, which we do not read")) { try AvroSchema(json: Array(json.utf8)) }
+        #expect(throws: AvroFlaw.badSchema("type \"list\" contains itself, which we do not read")) {
+            try AvroSchema(json: Array(json.utf8))
+        }
     }
 
     @Test func objectsWithoutBytesAreBounded() throws {

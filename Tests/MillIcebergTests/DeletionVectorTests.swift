@@ -25,7 +25,9 @@ import Testing
         #expect(positions.positions == wanted.sorted())
         let decoded = try DeletionVector.decode(DeletionVector.encode(positions), countMax: wanted.count)
         #expect(decoded == positions)
-        for position in [0, 1, 65_535, 65_536, 1 << 20, 5 << 32] as [Int64] { #expect(decoded.contains(position) == wanted.contains(position)) }
+        for position in [0, 1, 65_535, 65_536, 1 << 20, 5 << 32] as [Int64] {
+            #expect(decoded.contains(position) == wanted.contains(position))
+        }
     }
 
     @Test func unionsCountEachPositionOnce() {

@@ -6,11 +6,11 @@ import Testing
 
 @Suite struct ScanTests {
     /// A condition keeps every row that matches, and passes over some files.
-    @Test(arguments: 1...12) func pruningLosesNoRow(seed: UInt64) throws {
+    @Test(arguments: 1...6) func pruningLosesNoRow(seed: UInt64) throws {
         var sample = try SampleTable("prune", seed: seed, spec: seed % 3 == 0 ? PartitionSpec() : SampleTable.spec)
-        for _ in 0..<3 { try sample.append(sample.random.number(1...300)) }
+        for _ in 0..<3 { try sample.append(sample.random.number(1...40)) }
         if seed % 2 == 0 { try sample.delete(oneIn: 4) }
-        for (index, field) in SampleTable.fields.enumerated() {
+        for (index, field) in SampleTable.fields.enumerated() where sample.random.oneIn(2) {
             let values = sample.rows.values.map { $0[index] }.filter { !$0.isNull }
             guard let one = values.first, let other = values.last else { continue }
             let ordered = ScanPruningTestOrder.isAtOrBelow(one, other) ? (one, other) : (other, one)
@@ -49,13 +49,16 @@ import Testing
 
     @Test func columnsAreKnownByTheirIdentifiers() throws {
         var sample = try SampleTable(
-            "evolved", seed: 4, fields: [NestedField(1, "id", .int, isRequired: true), NestedField(2, "a", .float), NestedField(3, "b", .string)])
+            "evolved", seed: 4,
+            fields: [NestedField(1, "id", .int, isRequired: true), NestedField(2, "a", .float), NestedField(3, "b", .string)])
         try sample.append(50)
         try sample.catalog.change(&sample.table) { metadata in
             var added = NestedField(4, "b", .string)
             added.initialDefault = "new"
             metadata.schemas.append(
-                IcebergSchema(schemaID: 1, [NestedField(2, "renamed", .double), NestedField(1, "id", .long, isRequired: true), added, NestedField(5, "c", .date)]))
+                IcebergSchema(
+                    schemaID: 1,
+                    [NestedField(2, "renamed", .double), NestedField(1, "id", .long, isRequired: true), added, NestedField(5, "c", .date)]))
             metadata.currentSchemaID = 1
         }
         let expected = sample.rows.values.map { row in [row[1], row[0], .string("new"), .null] }

@@ -115,7 +115,9 @@ import Testing
         }
         bad = columns
         bad[0] = .constant(.null, .int64, count: 3)
-        #expect(throws: IcebergError.parquet(.valueDoesNotFit(column: "id", row: 0, .missingInRequiredColumn))) { try writer.append(bad, count: 3) }
+        #expect(throws: IcebergError.parquet(.valueDoesNotFit(column: "id", row: 0, .missingInRequiredColumn))) {
+            try writer.append(bad, count: 3)
+        }
         try writer.append(columns, count: 3)
         #expect(try writer.finish().map(\.recordCount).reduce(0, +) == 3)
     }

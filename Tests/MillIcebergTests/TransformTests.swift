@@ -62,20 +62,26 @@ import Testing
     @Test func bucketsAreNeverNegative() {
         #expect(apply(.bucket(16), .int(34), .int) == .int(2_017_239_379 % 16))
         #expect(apply(.bucket(16), .string("iceberg"), .string) == .int(1_210_000_089 % 16))
-        #expect(apply(.bucket(7), .decimal(Decimal(unscaled: 142, scale: 1)), .decimal(precision: 9, scale: 2)) == .int(Int64((-500_754_589 & Int32.max) % 7)))
+        #expect(
+            apply(.bucket(7), .decimal(Decimal(unscaled: 142, scale: 1)), .decimal(precision: 9, scale: 2))
+                == .int(Int64((-500_754_589 & Int32.max) % 7)))
         #expect(apply(.bucket(16), .null, .int) == .null)
         #expect(apply(.bucket(16), .float(1), .double) == nil)
     }
 
     @Test func namesOfTransformsAreRead() {
-        for text in ["identity", "bucket[16]", "truncate[4]", "year", "month", "day", "hour", "void"] { #expect(Transform(text).description == text) }
+        for text in ["identity", "bucket[16]", "truncate[4]", "year", "month", "day", "hour", "void"] {
+            #expect(Transform(text).description == text)
+        }
         for text in ["bucket[0]", "bucket[-1]", "truncate[]", "bucket", "zorder[1]"] { #expect(Transform(text) == .unknown(text)) }
     }
 
     @Test func directoriesAreForPeople() {
         let spec = PartitionSpec([
-            PartitionField(sourceID: 1, fieldID: 1000, name: "a b", .identity), PartitionField(sourceID: 2, fieldID: 1001, name: "day", .day),
-            PartitionField(sourceID: 2, fieldID: 1002, name: "hour", .hour), PartitionField(sourceID: 2, fieldID: 1003, name: "month", .month),
+            PartitionField(sourceID: 1, fieldID: 1000, name: "a b", .identity),
+            PartitionField(sourceID: 2, fieldID: 1001, name: "day", .day),
+            PartitionField(sourceID: 2, fieldID: 1002, name: "hour", .hour),
+            PartitionField(sourceID: 2, fieldID: 1003, name: "month", .month),
         ])
         let path = spec.path([.string("x/ä"), .int(-1), .int(-1), .int(-1)], [.string, .date, .int, .int])
         #expect(path == "a%20b=x%2F%C3%A4/day=1969-12-31/hour=1969-12-31-23/month=1969-12")

@@ -10,10 +10,7 @@ struct DeleteReader {
     /// The deleted rows of one data file. Positions behind its end are kept: they delete nothing.
     func positions(of dataFile: DataFile, _ deletes: [ManifestEntry]) throws(IcebergError) -> DeletedPositions {
         var result = DeletedPositions()
-        for delete in deletes {
-            guard delete.file.content == .positionDeletes else {
-                throw .unsupported("equality deletes, which hold for \"\(dataFile.path)\"")
-            }
+        for delete in deletes where delete.file.content == .positionDeletes {
             if delete.file.isDeletionVector {
                 result.formUnion(try vector(delete.file, dataFile))
             } else {
@@ -24,17 +21,22 @@ struct DeleteReader {
     }
 
     private func vector(_ file: DataFile, _ dataFile: DataFile) throws(IcebergError) -> DeletedPositions {
-        guard let offset = file.contentOffset, let count = file.contentByteCount, offset >= 0, (0...Int64(DeletionVector.bytesMax)).contains(count)
+        guard let offset = file.contentOffset, let count = file.contentByteCount, offset >= 0,
+            (0...Int64(DeletionVector.bytesMax)).contains(count)
         else { throw .malformed(location: file.path, what: "a deletion vector has no valid place") }
         let bytes: [UInt8]
         do throws(IOFailure) {
             let object = try store.openForReading(file.path)
             var found = 0
             // Not before the object is known to be that long: the count is anybody's.
-            guard offset + count <= Int64(try object.size()) else { throw IOFailure("read", path: file.path, errorNumber: 5, detail: "it ends before a deletion vector") }
+            guard offset + count <= Int64(try object.size()) else {
+                throw IOFailure("read", path: file.path, errorNumber: 5, detail: "it ends before a deletion vector")
+            }
             var buffer = [UInt8](repeating: 0, count: Int(count))
             found = try readAll(object, Int(offset), &buffer)
-            guard found == buffer.count else { throw IOFailure("read", path: file.path, errorNumber: 5, detail: "it ends within a deletion vector") }
+            guard found == buffer.count else {
+                throw IOFailure("read", path: file.path, errorNumber: 5, detail: "it ends within a deletion vector")
+            }
             bytes = buffer
         } catch { throw .io(error) }
         do throws(BadBytes) {

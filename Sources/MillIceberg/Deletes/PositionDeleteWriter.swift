@@ -39,6 +39,8 @@ struct PositionDeleteWriter {
         var options = ParquetWriterOptions()
         // Locations in full: equal bounds say that all deletes are of one file.
         options.boundBytesMax = 4096
+        // pyarrow takes locations as dictionaries, which it cannot make of newer encodings.
+        options.usesOldEncodingsOnly = true
         let object: any ObjectWriter
         do throws(IOFailure) { object = try table.store.openForWriting(path) } catch { throw .io(error) }
         do throws(ParquetError) {
@@ -54,7 +56,8 @@ struct PositionDeleteWriter {
             }
             let footer = try writer.finish()
             do throws(IOFailure) { try object.finish() } catch { throw .io(error) }
-            var file = DataFile(path: path, specID: specID, partition: partition, recordCount: writer.rowCount, fileByteCount: Int64(writer.fileByteCount))
+            var file = DataFile(
+                path: path, specID: specID, partition: partition, recordCount: writer.rowCount, fileByteCount: Int64(writer.fileByteCount))
             file.content = .positionDeletes
             FileFigures.fill(&file, footer, columns: [(Self.pathFieldID, .string), (Self.positionFieldID, .long)], nanCounts: [:])
             if deletes.count == 1 { file.referencedDataFile = deletes[0].dataFile }

@@ -32,7 +32,8 @@ package struct PuffinFile: Sendable {
         let content = DeletionVector.encode(positions)
         let blob = Blob(
             type: Self.deletionVectorType, fields: [Self.positionFieldID],
-            properties: ["referenced-data-file": dataFile, "cardinality": "\(positions.count)"], offset: bytes.count, byteCount: content.count)
+            properties: ["referenced-data-file": dataFile, "cardinality": "\(positions.count)"], offset: bytes.count,
+            byteCount: content.count)
         blobs.append(blob)
         bytes += content
         return (blob.offset, blob.byteCount)

@@ -55,7 +55,8 @@ package enum ManifestList {
     private static func avro(_ manifest: ManifestFile, _ version: Int) -> AvroValue {
         let summaries = manifest.partitions.map { summary in
             AvroValue.record([
-                .boolean(summary.containsNull), summary.containsNaN.map { .boolean($0) } ?? .null, summary.lower.map { .bytes($0) } ?? .null,
+                .boolean(summary.containsNull), summary.containsNaN.map { .boolean($0) } ?? .null,
+                summary.lower.map { .bytes($0) } ?? .null,
                 summary.upper.map { .bytes($0) } ?? .null,
             ])
         }
@@ -101,7 +102,9 @@ package enum ManifestList {
         }
     }
 
-    private static func manifest(_ values: [AvroValue], _ fields: RecordFields, _ summaryFields: RecordFields?) throws(BadBytes) -> ManifestFile {
+    private static func manifest(_ values: [AvroValue], _ fields: RecordFields, _ summaryFields: RecordFields?) throws(BadBytes)
+        -> ManifestFile
+    {
         typealias Field = ManifestSchemas.List
         guard let content = ManifestFile.Content(rawValue: Int(fields.int(Field.content, of: values) ?? 0)) else {
             throw BadBytes("a manifest has an unknown content")
@@ -123,7 +126,8 @@ package enum ManifestList {
                 let parts = element.fields ?? []
                 return PartitionSummary(
                     containsNull: summaryFields.value(Field.containsNull, of: parts).boolean ?? true,
-                    containsNaN: summaryFields.value(Field.containsNaN, of: parts).boolean, lower: summaryFields.bytes(Field.lower, of: parts),
+                    containsNaN: summaryFields.value(Field.containsNaN, of: parts).boolean,
+                    lower: summaryFields.bytes(Field.lower, of: parts),
                     upper: summaryFields.bytes(Field.upper, of: parts))
             }
         }

@@ -62,7 +62,8 @@ package struct ManifestReader {
         }
         var result = ManifestEntry(
             status, snapshotID: entry.int(Field.snapshotID, of: values) ?? manifest.addedSnapshotID,
-            sequenceNumber: entry.int(Field.sequenceNumber, of: values), fileSequenceNumber: entry.int(Field.fileSequenceNumber, of: values),
+            sequenceNumber: entry.int(Field.sequenceNumber, of: values),
+            fileSequenceNumber: entry.int(Field.fileSequenceNumber, of: values),
             try dataFile(entry.value(Field.dataFile, of: values).fields ?? []))
         if !entry.has(Field.sequenceNumber) {
             (result.sequenceNumber, result.fileSequenceNumber) = (0, 0)
@@ -91,10 +92,13 @@ package struct ManifestReader {
             }
             partitionValues.append(try partition.value(id, of: record).scalar(schema))
         }
-        let (recordCount, byteCount) = (try file.required(Field.recordCount, of: values), try file.required(Field.fileByteCount, of: values))
+        let (recordCount, byteCount) = (
+            try file.required(Field.recordCount, of: values), try file.required(Field.fileByteCount, of: values)
+        )
         guard recordCount >= 0, byteCount >= 0 else { throw BadBytes("a file has fewer than no rows or bytes") }
         var result = DataFile(
-            path: try file.requiredText(Field.path, of: values), specID: manifest.specID, partition: partitionValues, recordCount: recordCount,
+            path: try file.requiredText(Field.path, of: values), specID: manifest.specID, partition: partitionValues,
+            recordCount: recordCount,
             fileByteCount: byteCount)
         guard let content = DataFile.Content(rawValue: Int(file.int(Field.content, of: values) ?? 0)) else {
             throw BadBytes("a file has an unknown content")

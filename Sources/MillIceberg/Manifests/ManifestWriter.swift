@@ -75,14 +75,17 @@ package struct ManifestWriter {
 
     private static func avro(_ entry: ManifestEntry, _ types: [IcebergType], _ version: Int) throws(BadBytes) -> AvroValue {
         .record([
-            .int(Int64(entry.status.rawValue)), optional(entry.snapshotID), optional(entry.sequenceNumber), optional(entry.fileSequenceNumber),
+            .int(Int64(entry.status.rawValue)), optional(entry.snapshotID), optional(entry.sequenceNumber),
+            optional(entry.fileSequenceNumber),
             try avro(entry.file, types, version),
         ])
     }
 
     /// In the order of `ManifestSchemas.dataFile`.
     private static func avro(_ file: DataFile, _ types: [IcebergType], _ version: Int) throws(BadBytes) -> AvroValue {
-        guard file.partition.count == types.count else { throw BadBytes("it has \(file.partition.count) partition values, its spec \(types.count)") }
+        guard file.partition.count == types.count else {
+            throw BadBytes("it has \(file.partition.count) partition values, its spec \(types.count)")
+        }
         var partition: [AvroValue] = []
         for (value, type) in zip(file.partition, types) { partition.append(try value.avro(type)) }
         var values: [AvroValue] = [
@@ -91,7 +94,8 @@ package struct ManifestWriter {
             pairs(file.nullCounts) { .int($0) }, pairs(file.nanCounts) { .int($0) }, pairs(file.lowerBounds) { .bytes($0) },
             pairs(file.upperBounds) { .bytes($0) }, file.keyMetadata.map { .bytes($0) } ?? .null,
             file.splitOffsets.isEmpty ? .null : .array(file.splitOffsets.map { .int($0) }),
-            file.equalityIDs.isEmpty ? .null : .array(file.equalityIDs.map { .int(Int64($0)) }), optional(file.sortOrderID.map { Int64($0) }),
+            file.equalityIDs.isEmpty ? .null : .array(file.equalityIDs.map { .int(Int64($0)) }),
+            optional(file.sortOrderID.map { Int64($0) }),
         ]
         if version >= 3 { values.append(optional(file.firstRowID)) }
         values.append(file.referencedDataFile.map { .string($0) } ?? .null)

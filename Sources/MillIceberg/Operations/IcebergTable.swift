@@ -61,6 +61,18 @@ package struct IcebergTable: Sendable {
 }
 
 extension TableMetadata {
+    /// What the newest snapshot of a branch says that says anything under a key: how far a sink has come, whoever committed since.
+    package func newestSummaryValue(_ key: String, branch: String = "main") -> String? {
+        var next = snapshot(ofBranch: branch)
+        // Parents are older; as many steps as there are snapshots reach the first, however they are linked.
+        for _ in snapshots {
+            guard let snapshot = next else { return nil }
+            if let value = snapshot.summaryValue(key) { return value }
+            next = snapshot.parentID.flatMap { self.snapshot(id: $0) }
+        }
+        return nil
+    }
+
     /// Where data files go: `write.data.path`, or below the table.
     package var dataLocation: String { Self.trimmed(properties["write.data.path"] ?? Self.trimmed(location) + "/data") }
     /// Where manifests and metadata go.

@@ -20,16 +20,14 @@ struct RowDeleteCommit {
         return Result(entries: files.map { ManifestEntry(.added, snapshotID: snapshotID, $0) }, written: files.map(\.path))
     }
 
-    /// Format 3: a vector for each data file, with all that was deleted of it before, in one Puffin file.
+    /// Format 3: a vector for each data file, with all that was deleted of it before.
     ///
+    /// Each has a Puffin file of its own: DuckDB 1.5 takes a file's second vector for all that follow it.
     /// - Parameter manifests: of the snapshot that the commit builds on.
     func vectors(_ deletes: [RowDeletes], _ manifests: [ManifestFile]) throws(IcebergError) -> Result {
         var result = Result()
         let index = try index(of: manifests)
         let dataFiles = index.isEmpty ? [:] : try entries(of: Set(deletes.map(\.dataFile)), manifests)
-        let path = "\(table.metadata.dataLocation)/\(name)-deletes.puffin"
-        var puffin = PuffinFile()
-        var files: [DataFile] = []
         for delete in deletes.sorted(by: { $0.dataFile < $1.dataFile }) where !delete.positions.isEmpty {
             var positions = delete.positions
             if let entry = dataFiles[delete.dataFile] {
@@ -37,22 +35,27 @@ struct RowDeleteCommit {
                 positions.formUnion(try DeleteReader(store: table.store).positions(of: entry.file, before))
                 if index.vector(of: delete.dataFile) != nil { result.replacedVectors.insert(delete.dataFile) }
             }
-            let (offset, byteCount) = puffin.append(positions, of: delete.dataFile)
-            var file = DataFile(path: path, specID: delete.specID, partition: delete.partition, recordCount: Int64(positions.count), fileByteCount: 0)
-            file.content = .positionDeletes
-            file.format = "PUFFIN"
-            file.referencedDataFile = delete.dataFile
-            (file.contentOffset, file.contentByteCount) = (Int64(offset), Int64(byteCount))
-            files.append(file)
+            let path = "\(table.metadata.dataLocation)/\(name)-\(result.written.count + 1)-deletes.puffin"
+            result.entries.append(ManifestEntry(.added, snapshotID: snapshotID, try write(positions, delete, path)))
+            result.written.append(path)
         }
-        guard !files.isEmpty else { return result }
+        return result
+    }
+
+    private func write(_ positions: DeletedPositions, _ delete: RowDeletes, _ path: String) throws(IcebergError) -> DataFile {
+        var puffin = PuffinFile()
+        let (offset, byteCount) = puffin.append(positions, of: delete.dataFile)
         let bytes: [UInt8]
         do throws(BadBytes) { bytes = try puffin.finished() } catch { throw .malformed(location: path, what: error.what) }
         try table.put(path, bytes)
-        result.written = [path]
-        for index in files.indices { files[index].fileByteCount = Int64(bytes.count) }
-        result.entries = files.map { ManifestEntry(.added, snapshotID: snapshotID, $0) }
-        return result
+        var file = DataFile(
+            path: path, specID: delete.specID, partition: delete.partition, recordCount: Int64(positions.count),
+            fileByteCount: Int64(bytes.count))
+        file.content = .positionDeletes
+        file.format = "PUFFIN"
+        file.referencedDataFile = delete.dataFile
+        (file.contentOffset, file.contentByteCount) = (Int64(offset), Int64(byteCount))
+        return file
     }
 
     private func index(of manifests: [ManifestFile]) throws(IcebergError) -> DeleteIndex {

@@ -20,8 +20,10 @@ package struct SnapshotChange: Sendable {
     package var removed: Set<String> = []
     /// Everything that was there before goes.
     package var removesAll = false
-    /// A snapshot is made although no file comes or goes: for manifests put together.
+    /// Manifests are put together.
     package var rewritesManifests = false
+    /// A snapshot is made although no file comes or goes: for what its summary says.
+    package var isAlwaysMade = false
     /// Rows of data files that are in the table, or of `added`.
     package var deletes: [RowDeletes] = []
     /// The snapshot by which `removed` and `deletes` were found; what others did since is looked through for conflicts.
@@ -60,7 +62,7 @@ package struct SnapshotChange: Sendable {
         return change
     }
 
-    package var isEmpty: Bool { added.isEmpty && removed.isEmpty && !removesAll && deletes.isEmpty && !rewritesManifests }
+    package var isEmpty: Bool { added.isEmpty && removed.isEmpty && !removesAll && deletes.isEmpty && !rewritesManifests && !isAlwaysMade }
 }
 
 /// Rows of one data file that shall go.

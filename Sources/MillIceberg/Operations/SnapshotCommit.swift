@@ -42,6 +42,8 @@ package struct SnapshotCommit {
         self.table = table
         self.settings = settings
         self.settings.take(table.metadata.properties)
+        // Tables that do not merge as they go are put in order by this.
+        if change.rewritesManifests { self.settings.merging = settings.merging }
         snapshotID = Int64(bitPattern: table.random.next() >> 1)
         name = FileNames.name("\(snapshotID)", 0, table.random)
     }
@@ -148,7 +150,9 @@ package struct SnapshotCommit {
         Dictionary(grouping: entries) { $0.file.specID }.sorted { $0.key < $1.key }
     }
 
-    private mutating func commit(_ manifests: [ManifestFile], _ base: TableMetadata, _ parent: Snapshot?, _ figures: SummaryFigures, _ attempt: Int)
+    private mutating func commit(
+        _ manifests: [ManifestFile], _ base: TableMetadata, _ parent: Snapshot?, _ figures: SummaryFigures, _ attempt: Int
+    )
         throws(IcebergError)
     {
         let sequenceNumber = base.lastSequenceNumber + 1
@@ -171,7 +175,8 @@ package struct SnapshotCommit {
             table.identifier,
             requirements: [.assertTableUUID(base.tableUUID), .assertRefSnapshotID(ref: settings.branch, snapshotID: parent?.id)],
             updates: [
-                .addSnapshot(snapshot), .setSnapshotRef(name: settings.branch, base.reference(toBranch: settings.branch, snapshotID: snapshotID)),
+                .addSnapshot(snapshot),
+                .setSnapshotRef(name: settings.branch, base.reference(toBranch: settings.branch, snapshotID: snapshotID)),
             ])
         table.metadata = loaded.metadata
         tryWritten = []

@@ -18,7 +18,9 @@ package struct SnapshotExpiry: Sendable {
         /// What the table's properties say, where they do.
         package mutating func take(_ properties: [String: String]) {
             if let count = properties["history.expire.min-snapshots-to-keep"].flatMap({ Int($0) }), count > 0 { keepMin = count }
-            if let millis = properties["history.expire.max-snapshot-age-ms"].flatMap({ Int64($0) }), millis >= 0 { age = .milliseconds(millis) }
+            if let millis = properties["history.expire.max-snapshot-age-ms"].flatMap({ Int64($0) }), millis >= 0 {
+                age = .milliseconds(millis)
+            }
         }
     }
 
@@ -57,14 +59,18 @@ package struct SnapshotExpiry: Sendable {
     package func run(_ table: IcebergTable) throws(IcebergError) -> (table: IcebergTable, outcome: Outcome) {
         var table = table
         try table.refresh()
-        guard table.metadata.properties["gc.enabled"] != "false" else { throw .unsupported("expiring snapshots of a table with gc.enabled=false") }
+        guard table.metadata.properties["gc.enabled"] != "false" else {
+            throw .unsupported("expiring snapshots of a table with gc.enabled=false")
+        }
         let before = table.metadata
         let gone = expired(before, nowMillis: table.clock.nowMicros / 1000)
         guard !gone.isEmpty else { return (table, Outcome()) }
         let doomed = Set(gone)
         // Found before they are forgotten: a manifest that cannot be read stops it here, with nothing lost.
-        let files = try onlyReachable(from: before.snapshots.filter { doomed.contains($0.id) }, notFrom: before.snapshots.filter { !doomed.contains($0.id) }, table)
-        let requirements = [TableRequirement.assertTableUUID(before.tableUUID)]
+        let files = try onlyReachable(
+            from: before.snapshots.filter { doomed.contains($0.id) }, notFrom: before.snapshots.filter { !doomed.contains($0.id) }, table)
+        let requirements =
+            [TableRequirement.assertTableUUID(before.tableUUID)]
             + before.references.map { .assertRefSnapshotID(ref: $0.key, snapshotID: $0.value.snapshotID) }
         table.metadata = try table.catalog.commit(table.identifier, requirements: requirements, updates: [.removeSnapshots(gone)]).metadata
         var outcome = Outcome()
@@ -85,7 +91,9 @@ package struct SnapshotExpiry: Sendable {
         var manifests: [String: ManifestFile] = [:]
         for snapshot in doomed {
             if let list = snapshot.manifestList, !keptFiles.contains(list) { lists.append(list) }
-            for manifest in try table.manifests(of: snapshot) where keptManifests[manifest.path] == nil { manifests[manifest.path] = manifest }
+            for manifest in try table.manifests(of: snapshot) where keptManifests[manifest.path] == nil {
+                manifests[manifest.path] = manifest
+            }
         }
         var data: Set<String> = []
         for manifest in manifests.values {

@@ -12,7 +12,8 @@ extension PartitionSpec {
         switch (value, transform) {
         case (.null, _): return "null"
         case (.int(let value), .year): return padded(1970 + value, 4)
-        case (.int(let value), .month): return padded(1970 + value.flooredQuotient(12), 4) + "-" + padded(value - value.flooredQuotient(12) * 12 + 1, 2)
+        case (.int(let value), .month):
+            return padded(1970 + value.flooredQuotient(12), 4) + "-" + padded(value - value.flooredQuotient(12) * 12 + 1, 2)
         case (.int(let value), .day): return date(value)
         case (.int(let value), .hour): return date(value.flooredQuotient(24)) + "-" + padded(value - value.flooredQuotient(24) * 24, 2)
         default:

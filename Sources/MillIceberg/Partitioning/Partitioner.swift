@@ -36,7 +36,9 @@ struct Partitioner {
         for field in spec.fields {
             let place = layout.fields.firstIndex { $0.id == field.sourceID }
             guard let source = table.currentSchema.field(id: field.sourceID) else {
-                guard field.transform == .void else { throw .unsupported("partition field \"\(field.name)\" of a column that is not in the schema") }
+                guard field.transform == .void else {
+                    throw .unsupported("partition field \"\(field.name)\" of a column that is not in the schema")
+                }
                 sources.append((nil, .int))
                 continue
             }

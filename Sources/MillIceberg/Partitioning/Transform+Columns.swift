@@ -65,7 +65,8 @@ extension Transform {
             return each(column, .int32, count) { (value: Decimal) in
                 place(SingleValue.decimalBytes(value.unscaled).withUnsafeBufferPointer { Murmur3.hash($0) })
             }
-        case .string, .binary, .fixed: return each(column, .int32, count) { (view: StringView) in place(view.withBytes { Murmur3.hash($0) }) }
+        case .string, .binary, .fixed:
+            return each(column, .int32, count) { (view: StringView) in place(view.withBytes { Murmur3.hash($0) }) }
         case .uuid:
             return each(column, .int32, count) { (view: StringView) in
                 place((UUIDText.bytes(String(view)) ?? []).withUnsafeBufferPointer { Murmur3.hash($0) })
@@ -81,7 +82,9 @@ extension Transform {
         case .int: return each(column, column.type, count) { (value: Int32) in Int32(truncatingIfNeeded: down(Int64(value), Int64(width))) }
         case .long: return each(column, column.type, count) { (value: Int64) in down(value, Int64(width)) }
         case .decimal:
-            return each(column, column.type, count) { (value: Decimal) in Decimal(unscaled: down(value.unscaled, Int128(width)), scale: value.scale) }
+            return each(column, column.type, count) { (value: Decimal) in
+                Decimal(unscaled: down(value.unscaled, Int128(width)), scale: value.scale)
+            }
         case .string, .binary:
             let isText = type == .string
             let result: Column = each(column, column.type, count) { (view: StringView) in

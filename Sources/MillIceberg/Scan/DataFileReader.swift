@@ -25,6 +25,10 @@ package final class DataFileReader {
     private let scan: ParquetScan
     private let sources: [(source: Source, type: SQLType)]
     private let deleted: DeletedPositions
+    private let equality: EqualityDeletes
+    /// By which identifier each of `sources` goes; those behind `wantedCount` are read for equality deletes alone.
+    private let fieldIDs: [Int]
+    private let wantedCount: Int
     private let rowCount: Int64
     /// Rows of the file when nothing of it has to be read.
     private var countedRows: Int64 = 0
@@ -43,6 +47,11 @@ package final class DataFileReader {
         let file: ParquetFile
         do throws(ParquetError) { file = try ParquetFile(object) } catch { throw .parquet(error) }
         let places = FieldPlaces(file, plan.schema, table.metadata)
+        equality = try EqualityDeletes(
+            task.deletes.map(\.file).filter { $0.content == .equalityDeletes }, plan.schema, table.store)
+        wantedCount = fieldIDs.count
+        let fieldIDs = fieldIDs + equality.fieldIDs.filter { !fieldIDs.contains($0) }
+        self.fieldIDs = fieldIDs
         var (sources, requests): ([(source: Source, type: SQLType)], [ParquetScan.Request]) = ([], [])
         for id in fieldIDs {
             guard let field = plan.schema.fields.first(where: { $0.id == id }) else {
@@ -73,7 +82,8 @@ package final class DataFileReader {
     private static func missing(_ field: NestedField, _ file: DataFile, _ metadata: TableMetadata) throws(IcebergError) -> Scalar {
         // Files that were brought in from elsewhere may have a column in their directory's name only.
         if let spec = metadata.partitionSpec(id: file.specID),
-            let place = spec.fields.firstIndex(where: { $0.sourceID == field.id && $0.transform == .identity }), file.partition.indices.contains(place)
+            let place = spec.fields.firstIndex(where: { $0.sourceID == field.id && $0.transform == .identity }),
+            file.partition.indices.contains(place)
         {
             return file.partition[place]
         }
@@ -105,12 +115,16 @@ package final class DataFileReader {
 
     private func result(_ read: [Column], _ count: Int, _ firstRow: Int64) -> Batch {
         var rows: [UInt32] = []
-        if !deleted.isEmpty {
-            rows = (0..<UInt32(count)).filter { !deleted.contains(firstRow + Int64($0)) }
+        let hasDeletes = !deleted.isEmpty || !equality.isEmpty
+        if hasDeletes {
+            let tested = equality.isEmpty ? [:] : columns(read, count)
+            rows = (0..<UInt32(count)).filter { row in
+                !deleted.contains(firstRow + Int64(row)) && !equality.contains(Int(row)) { tested[$0] }
+            }
         }
-        let isWhole = deleted.isEmpty || rows.count == count
+        let isWhole = !hasDeletes || rows.count == count
         let kept = isWhole ? count : rows.count
-        let columns = sources.map { source, type in
+        let columns = sources.prefix(wantedCount).map { source, type in
             switch source {
             case .constant(let value): return Column.constant(value, type, count: kept)
             case .file(let index):
@@ -123,6 +137,20 @@ package final class DataFileReader {
         }
         let positions = isWhole ? (0..<Int64(count)).map { firstRow + $0 } : rows.map { firstRow + Int64($0) }
         return Batch(columns: columns, count: kept, positions: positions)
+    }
+}
+
+extension DataFileReader {
+    /// All columns of a batch by their identifiers.
+    private func columns(_ read: [Column], _ count: Int) -> [Int: Column] {
+        var result: [Int: Column] = [:]
+        for (id, (source, type)) in zip(fieldIDs, sources) {
+            switch source {
+            case .constant(let value): result[id] = .constant(value, type, count: count)
+            case .file(let place): result[id] = read[place]
+            }
+        }
+        return result
     }
 }
 

@@ -7,7 +7,9 @@ struct NameMapping {
 
     /// - Parameter json: what is not valid maps nothing.
     init(_ json: String?) {
-        guard let json, let value = try? JSONSerialization.jsonObject(with: Data(json.utf8)), let fields = value as? [[String: Any]] else { return }
+        guard let json, let value = try? JSONSerialization.jsonObject(with: Data(json.utf8)), let fields = value as? [[String: Any]] else {
+            return
+        }
         for field in fields {
             guard let id = field["field-id"] as? Int, let names = field["names"] as? [String] else { continue }
             for name in names { identifiers[name] = id }

@@ -37,7 +37,9 @@ struct ScanPruning {
             let types = try metadata.partitionTypes(of: spec)
             partitions[spec.specID] = spec.fields.enumerated().flatMap { place, field in
                 self.conditions.compactMap { condition, type in
-                    guard field.sourceID == condition.fieldID, let kind = Self.projected(condition.kind, field.transform, type) else { return nil }
+                    guard field.sourceID == condition.fieldID, let kind = Self.projected(condition.kind, field.transform, type) else {
+                        return nil
+                    }
                     return PartitionTest(place: place, type: types[place], kind: kind)
                 }
             }

@@ -29,12 +29,23 @@ package struct ScanPlan: Sendable {
 }
 
 extension ScanPlan {
+    /// - Parameter isNewAllowed: a reference that is not there yet is an empty table.
     /// - Throws: `missing` for a version that the table does not have (any more).
-    package init(_ table: IcebergTable, _ version: Version = .current, where conditions: [ScanCondition] = []) throws(IcebergError) {
+    package init(
+        _ table: IcebergTable, _ version: Version = .current, where conditions: [ScanCondition] = [], isNewAllowed: Bool = false
+    ) throws(IcebergError) {
         let metadata = table.metadata
+        if isNewAllowed, case .reference(let name) = version, metadata.references[name] == nil {
+            (snapshot, schema, tasks) = (nil, metadata.currentSchema, [])
+            return
+        }
         let (snapshot, isHistory) = try Self.snapshot(metadata, version)
         self.snapshot = snapshot
-        if isHistory, let id = snapshot?.schemaID, let own = metadata.schema(id: id) { schema = own } else { schema = metadata.currentSchema }
+        if isHistory, let id = snapshot?.schemaID, let own = metadata.schema(id: id) {
+            schema = own
+        } else {
+            schema = metadata.currentSchema
+        }
         tasks = []
         let pruning = try ScanPruning(conditions, schema, metadata)
         var index = DeleteIndex()

@@ -9,7 +9,8 @@ extension IcebergType {
         case .int64: self = .long
         case .float32: self = .float
         case .float64: self = .double
-        case .numeric(let precision, let scale): self = precision.map { .decimal(precision: $0, scale: scale ?? 0) } ?? .decimal(precision: 28, scale: 10)
+        case .numeric(let precision, let scale):
+            self = precision.map { .decimal(precision: $0, scale: scale ?? 0) } ?? .decimal(precision: 28, scale: 10)
         case .varchar, .jsonb, .interval, .unknown: self = .string
         case .bytea: self = .binary
         case .date: self = .date

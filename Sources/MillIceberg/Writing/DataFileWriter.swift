@@ -79,9 +79,12 @@ package final class DataFileWriter {
             appendCount += 1
             let file = try openFile(part.key, part.values)
             placements.append(Placement(path: file.path, firstPosition: file.rowCount, rows: part.rows))
-            let picked = part.isWhole ? columns : columns.map { column in
-                part.rows.withUnsafeBufferPointer { column.gather($0.baseAddress.unsafelyUnwrapped, count: $0.count) }
-            }
+            let picked =
+                part.isWhole
+                ? columns
+                : columns.map { column in
+                    part.rows.withUnsafeBufferPointer { column.gather($0.baseAddress.unsafelyUnwrapped, count: $0.count) }
+                }
             try file.append(picked, count: part.rows.count, at: appendCount)
             if file.byteCount >= settings.targetFileBytes { try close(part.key) }
         }
@@ -136,7 +139,9 @@ final class OpenDataFile {
     private var nanCounts: [Int: Int64] = [:]
     private(set) var lastAppend = 0
 
-    init(_ path: String, _ layout: FileLayout, _ partition: [Scalar], specID: Int, _ store: any ObjectStore, _ options: ParquetWriterOptions)
+    init(
+        _ path: String, _ layout: FileLayout, _ partition: [Scalar], specID: Int, _ store: any ObjectStore, _ options: ParquetWriterOptions
+    )
         throws(IcebergError)
     {
         self.path = path
@@ -162,7 +167,8 @@ final class OpenDataFile {
         let footer: FileMetadata
         do throws(ParquetError) { footer = try writer.finish() } catch { throw .parquet(error) }
         do throws(IOFailure) { try object.finish() } catch { throw .io(error) }
-        var file = DataFile(path: path, specID: specID, partition: partition, recordCount: writer.rowCount, fileByteCount: Int64(writer.fileByteCount))
+        var file = DataFile(
+            path: path, specID: specID, partition: partition, recordCount: writer.rowCount, fileByteCount: Int64(writer.fileByteCount))
         FileFigures.fill(&file, footer, columns: layout.fields.map { ($0.id, $0.type) }, nanCounts: nanCounts)
         file.sortOrderID = 0
         return file

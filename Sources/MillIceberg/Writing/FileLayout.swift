@@ -17,14 +17,17 @@ struct FileLayout {
         var (columns, fields, sources, conversions) = ([ParquetColumn](), [NestedField](), [Int](), [ColumnConversion]())
         for field in schema.fields {
             guard let source = inputs.firstIndex(where: { $0.fieldID == field.id }) else {
-                guard !field.isRequired else { throw .badRequest("column \"\(field.name)\" of the table is required, and nothing is written to it") }
+                guard !field.isRequired else {
+                    throw .badRequest("column \"\(field.name)\" of the table is required, and nothing is written to it")
+                }
                 guard field.initialDefault == nil, field.writeDefault == nil else {
                     throw .unsupported("column \"\(field.name)\" has a default, which is not written: give it a value")
                 }
                 continue
             }
             guard let conversion = ColumnConversion(from: inputs[source].type, to: field.type) else {
-                throw .badRequest("column \"\(field.name)\" of the table is \(field.type), which \(inputs[source].type.name) cannot be written to")
+                throw .badRequest(
+                    "column \"\(field.name)\" of the table is \(field.type), which \(inputs[source].type.name) cannot be written to")
             }
             columns.append(ParquetColumn(field.name, conversion.stored, isRequired: field.isRequired, fieldID: Int32(clamping: field.id)))
             fields.append(field)
@@ -41,7 +44,8 @@ struct FileLayout {
 
     /// A batch's columns as the file has them, every value of which the file can hold.
     func converted(_ batch: [Column], count: Int) throws(IcebergError) -> [Column] {
-        guard batch.count == inputTypes.count, zip(batch, inputTypes).allSatisfy({ $0.type.physical == $1.physical && $0.count >= count }) else {
+        guard batch.count == inputTypes.count, zip(batch, inputTypes).allSatisfy({ $0.type.physical == $1.physical && $0.count >= count })
+        else {
             throw .badRequest("a batch's columns are not those that were announced")
         }
         var result: [Column] = []

@@ -3,9 +3,9 @@ import MillObjectStore
 import Synchronization
 
 #if canImport(Glibc)
-import Glibc
+    import Glibc
 #else
-import Darwin
+    import Darwin
 #endif
 
 /// An object store over any file system, for `file://` locations: in memory for most tests, on disk for exchange with other programs.
@@ -64,7 +64,8 @@ final class FileSystemStore: ObjectStore {
                 if (try? files.list(path)) != nil {
                     try walk(path)
                 } else {
-                    result.append(ObjectEntry(location: "file://" + path, byteCount: try files.open(path, .read).size(), tag: nil, modifiedMicros: 0))
+                    result.append(
+                        ObjectEntry(location: "file://" + path, byteCount: try files.open(path, .read).size(), tag: nil, modifiedMicros: 0))
                 }
             }
         }
@@ -87,7 +88,9 @@ final class FileSystemStore: ObjectStore {
         func finish() throws(IOFailure) { try file.sync() }
         func abandon() { try? store.remove([path]) }
         func size() throws(IOFailure) -> Int { try file.size() }
-        func read(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Int { try file.read(at: offset, into: buffer) }
+        func read(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) throws(IOFailure) -> Int {
+            try file.read(at: offset, into: buffer)
+        }
         func prefetch(at offset: Int, count: Int) {}
         func write(_ buffer: UnsafeRawBufferPointer, at offset: Int) throws(IOFailure) { try file.write(buffer, at: offset) }
         func truncate(to size: Int) throws(IOFailure) { try file.truncate(to: size) }

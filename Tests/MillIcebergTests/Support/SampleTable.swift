@@ -22,12 +22,14 @@ struct SampleTable {
         NestedField(1, "id", .long, isRequired: true), NestedField(2, "name", .string), NestedField(3, "at", .timestamptz),
         NestedField(4, "amount", .decimal(precision: 12, scale: 2)), NestedField(5, "flag", .boolean), NestedField(6, "small", .int),
         NestedField(7, "ratio", .double), NestedField(8, "part", .float), NestedField(9, "day", .date), NestedField(10, "hour", .time),
-        NestedField(11, "local", .timestamp), NestedField(12, "bytes", .binary), NestedField(13, "wide", .decimal(precision: 38, scale: 10)),
+        NestedField(11, "local", .timestamp), NestedField(12, "bytes", .binary),
+        NestedField(13, "wide", .decimal(precision: 38, scale: 10)),
         NestedField(14, "middle", .decimal(precision: 7, scale: 3)),
     ]
 
     static let spec = PartitionSpec([
-        PartitionField(sourceID: 2, fieldID: 1000, name: "name_cut", .truncate(2)), PartitionField(sourceID: 1, fieldID: 1001, name: "id_bucket", .bucket(3)),
+        PartitionField(sourceID: 2, fieldID: 1000, name: "name_cut", .truncate(2)),
+        PartitionField(sourceID: 1, fieldID: 1001, name: "id_bucket", .bucket(3)),
         PartitionField(sourceID: 9, fieldID: 1002, name: "day_month", .month),
     ])
 
@@ -68,9 +70,12 @@ struct SampleTable {
 
     /// Adds rows in one commit.
     @discardableResult
-    mutating func append(_ count: Int, operation: SnapshotChange.Operation = .append, targetFileBytes: Int = 512 << 20) throws -> [DataFile] {
+    mutating func append(_ count: Int, operation: SnapshotChange.Operation = .append, targetFileBytes: Int = 512 << 20) throws -> [DataFile]
+    {
         let written = try write(count, targetFileBytes: targetFileBytes)
-        let change = operation == .append ? SnapshotChange.append(written.files, summary: [("test.rows", "\(count)")]) : .overwriteAll(with: written.files)
+        let change =
+            operation == .append
+            ? SnapshotChange.append(written.files, summary: [("test.rows", "\(count)")]) : .overwriteAll(with: written.files)
         if operation != .append { rows = [:] }
         table = try SnapshotCommit.run(change, on: table, settings).table
         keep(written)

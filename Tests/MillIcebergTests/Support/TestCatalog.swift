@@ -22,7 +22,9 @@ final class TestCatalog: TableCatalog {
     init(_ store: FileSystemStore) { self.store = store }
 
     /// Called with the number of each commit before it is looked at, and after it was made.
-    func setHooks(before: (@Sendable (Int) throws(IcebergError) -> Void)? = nil, after: (@Sendable (Int) throws(IcebergError) -> Void)? = nil) {
+    func setHooks(
+        before: (@Sendable (Int) throws(IcebergError) -> Void)? = nil, after: (@Sendable (Int) throws(IcebergError) -> Void)? = nil
+    ) {
         state.withLock { ($0.before, $0.after) = (before, after) }
     }
 
