@@ -98,7 +98,7 @@ let executable = Module(
     name: "millrace",
     uses: [
         "MillBase", "MillCatalog", "MillColumnar", "MillIO", "MillKafkaWire", "MillMeta", "MillEngine", "MillConnectors", "MillLog", "MillPgServer", "MillPgWire", "MillKafkaServer",
-        "MillTemplate", "MillBench", "MillStore", "MillPlan", "MillConnectorKit", "MillHTTPServer",
+        "MillTemplate", "MillBench", "MillStore", "MillPlan", "MillConnectorKit", "MillHTTPServer", "MillHTTPClient", "MillObjectStore", "MillLakeCatalog",
     ],
     packages: nio + log + [("ArgumentParser", "swift-argument-parser"), ("ServiceLifecycle", "swift-service-lifecycle"), ("UnixSignals", "swift-service-lifecycle")])
 

@@ -27,7 +27,8 @@ package enum IcebergError: Error, Hashable, Sendable {
 extension IcebergError: SQLErrorConvertible {
     package var sqlError: SQLError {
         switch self {
-        case .malformed(let location, let what): SQLError(.dataCorrupted, "\"\(location)\" is not valid", detail: "It is part of a table: \(what).")
+        case .malformed(let location, let what):
+            SQLError(.dataCorrupted, "\"\(location)\" is not valid", detail: "It is part of a table: \(what).")
         case .unsupported(let what): SQLError(.featureNotSupported, "not supported: \(what)")
         case .badRequest(let what): SQLError(.invalidParameterValue, what)
         case .commitConflict(let requirement):

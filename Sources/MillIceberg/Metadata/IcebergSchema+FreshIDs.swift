@@ -76,8 +76,11 @@ extension PartitionSpec {
     package func remapped(_ ids: [Int: Int]) throws(IcebergError) -> PartitionSpec {
         var result = PartitionSpec()
         for (place, field) in fields.enumerated() {
-            guard let source = ids[field.sourceID] else { throw .badRequest("partition field \"\(field.name)\" is of field \(field.sourceID), which is not there") }
-            result.fields.append(PartitionField(sourceID: source, fieldID: PartitionField.firstID + place, name: field.name, field.transform))
+            guard let source = ids[field.sourceID] else {
+                throw .badRequest("partition field \"\(field.name)\" is of field \(field.sourceID), which is not there")
+            }
+            result.fields.append(
+                PartitionField(sourceID: source, fieldID: PartitionField.firstID + place, name: field.name, field.transform))
         }
         return result
     }
@@ -88,7 +91,9 @@ extension SortOrder {
     package func remapped(_ ids: [Int: Int]) throws(IcebergError) -> SortOrder {
         var result = SortOrder(orderID: fields.isEmpty ? 0 : 1, fields)
         for place in fields.indices {
-            guard let source = ids[fields[place].sourceID] else { throw .badRequest("the sort order has field \(fields[place].sourceID), which is not there") }
+            guard let source = ids[fields[place].sourceID] else {
+                throw .badRequest("the sort order has field \(fields[place].sourceID), which is not there")
+            }
             result.fields[place].sourceID = source
         }
         return result

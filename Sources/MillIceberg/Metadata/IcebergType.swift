@@ -93,7 +93,8 @@ extension IcebergType: CustomStringConvertible {
             return
         }
         func part(_ name: String, _ idKey: String, _ typeKey: String, isRequired: Bool) throws(BadBytes) -> NestedField {
-            NestedField(try json.requiredInt(idKey), name, try IcebergType(try json.required(typeKey), depth: depth + 1), isRequired: isRequired)
+            NestedField(
+                try json.requiredInt(idKey), name, try IcebergType(try json.required(typeKey), depth: depth + 1), isRequired: isRequired)
         }
         switch try json.requiredString("type") {
         case "struct": self = .structure(try NestedField.fields(try json.required("fields"), depth: depth + 1))
@@ -110,7 +111,10 @@ extension IcebergType: CustomStringConvertible {
         switch self {
         case .structure(let fields): ["type": "struct", "fields": .array(fields.map(\.json))]
         case .list(let element):
-            ["type": "list", "element-id": JSONValue(element.id), "element-required": .boolean(element.isRequired), "element": element.type.json]
+            [
+                "type": "list", "element-id": JSONValue(element.id), "element-required": .boolean(element.isRequired),
+                "element": element.type.json,
+            ]
         case .map(let key, let value):
             [
                 "type": "map", "key-id": JSONValue(key.id), "key": key.type.json, "value-id": JSONValue(value.id),

@@ -15,7 +15,9 @@ extension JSONValue {
     package func requiredInts(_ key: String) throws(BadBytes) -> [Int] {
         var result: [Int] = []
         for number in try requiredInt64s(key) {
-            guard let number = Int32(exactly: number) else { throw BadBytes("\"\(key)\" has \(number) in it, which does not fit into 32 bits") }
+            guard let number = Int32(exactly: number) else {
+                throw BadBytes("\"\(key)\" has \(number) in it, which does not fit into 32 bits")
+            }
             result.append(Int(number))
         }
         return result

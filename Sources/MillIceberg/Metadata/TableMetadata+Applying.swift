@@ -31,7 +31,9 @@ extension TableMetadata {
         guard !location.isEmpty else { throw .badRequest("the table has no location") }
         guard let schema = schema(id: currentSchemaID) else { throw .badRequest("there is no schema \(currentSchemaID)") }
         guard let spec = partitionSpec(id: defaultSpecID) else { throw .badRequest("there is no partition spec \(defaultSpecID)") }
-        guard let order = sortOrders.first(where: { $0.orderID == defaultSortOrderID }) else { throw .badRequest("there is no sort order \(defaultSortOrderID)") }
+        guard let order = sortOrders.first(where: { $0.orderID == defaultSortOrderID }) else {
+            throw .badRequest("there is no sort order \(defaultSortOrderID)")
+        }
         for field in spec.fields {
             guard let source = schema.field(id: field.sourceID) else {
                 if field.transform == .void { continue }
@@ -136,7 +138,9 @@ private struct TableChange {
         if let same {
             added.schemaID = same.schemaID
         } else {
-            if schema.schemaID < 0 || table.schema(id: schema.schemaID) != nil { added.schemaID = (table.schemas.map(\.schemaID).max() ?? -1) + 1 }
+            if schema.schemaID < 0 || table.schema(id: schema.schemaID) != nil {
+                added.schemaID = (table.schemas.map(\.schemaID).max() ?? -1) + 1
+            }
             table.schemas.append(added)
             table.lastColumnID = max(table.lastColumnID, schema.highestFieldID)
         }
@@ -165,7 +169,9 @@ private struct TableChange {
 
     /// What was partitioned the same way before has its identifier again, so that old and new manifests agree.
     private func fieldID(of field: PartitionField) -> Int {
-        let known = table.partitionSpecs.flatMap(\.fields).first { $0.sourceID == field.sourceID && $0.transform == field.transform && $0.name == field.name }
+        let known = table.partitionSpecs.flatMap(\.fields).first {
+            $0.sourceID == field.sourceID && $0.transform == field.transform && $0.name == field.name
+        }
         return known?.fieldID ?? table.lastPartitionID + 1
     }
 
@@ -210,7 +216,9 @@ private struct TableChange {
     }
 
     private mutating func set(_ name: String, _ reference: SnapshotReference) throws(IcebergError) {
-        guard let target = table.snapshot(id: reference.snapshotID) else { throw .badRequest("there is no snapshot \(reference.snapshotID)") }
+        guard let target = table.snapshot(id: reference.snapshotID) else {
+            throw .badRequest("there is no snapshot \(reference.snapshotID)")
+        }
         guard name != "main" || reference.isBranch else { throw .badRequest("\"main\" is a branch, it cannot be a tag") }
         let before = table.references.updateValue(reference, forKey: name)
         guard name == "main", before?.snapshotID != reference.snapshotID else { return }

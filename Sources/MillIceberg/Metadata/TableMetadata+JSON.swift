@@ -31,9 +31,12 @@ extension TableMetadata {
         for value in json["snapshots"].array ?? [] { snapshots.append(try Snapshot(value)) }
         for (name, value) in json["refs"].object ?? [:] { references[name] = try SnapshotReference(value) }
         // Some writers have -1 for no snapshot; and before there were references this was the branch.
-        if references["main"] == nil, let id = json["current-snapshot-id"].int64, id != -1 { references["main"] = SnapshotReference(branch: id) }
+        if references["main"] == nil, let id = json["current-snapshot-id"].int64, id != -1 {
+            references["main"] = SnapshotReference(branch: id)
+        }
         for value in json["snapshot-log"].array ?? [] {
-            snapshotLog.append(.init(timestampMillis: try value.requiredInt64("timestamp-ms"), snapshotID: try value.requiredInt64("snapshot-id")))
+            snapshotLog.append(
+                .init(timestampMillis: try value.requiredInt64("timestamp-ms"), snapshotID: try value.requiredInt64("snapshot-id")))
         }
         for value in json["metadata-log"].array ?? [] {
             metadataLog.append(
@@ -43,20 +46,24 @@ extension TableMetadata {
         statistics = json["statistics"].array ?? []
         partitionStatistics = json["partition-statistics"].array ?? []
         guard schema(id: currentSchemaID) != nil else { throw BadBytes("there is no schema \(currentSchemaID), which is the current one") }
-        guard partitionSpec(id: defaultSpecID) != nil else { throw BadBytes("there is no partition spec \(defaultSpecID), which is the default") }
+        guard partitionSpec(id: defaultSpecID) != nil else {
+            throw BadBytes("there is no partition spec \(defaultSpecID), which is the default")
+        }
     }
 
     package var json: JSONValue {
         var result: JSONValue = [
             "format-version": JSONValue(formatVersion), "table-uuid": .string(tableUUID), "location": .string(location),
             "last-sequence-number": .int(lastSequenceNumber), "last-updated-ms": .int(lastUpdatedMillis),
-            "last-column-id": JSONValue(lastColumnID), "schemas": .array(schemas.map(\.json)), "current-schema-id": JSONValue(currentSchemaID),
+            "last-column-id": JSONValue(lastColumnID), "schemas": .array(schemas.map(\.json)),
+            "current-schema-id": JSONValue(currentSchemaID),
             "partition-specs": .array(partitionSpecs.map(\.json)), "default-spec-id": JSONValue(defaultSpecID),
             "last-partition-id": JSONValue(lastPartitionID), "sort-orders": .array(sortOrders.map(\.json)),
             "default-sort-order-id": JSONValue(defaultSortOrderID), "properties": JSONValue(properties),
             "snapshots": .array(snapshots.map(\.json)), "refs": .object(references.mapValues(\.json)),
             "snapshot-log": .array(snapshotLog.map { ["timestamp-ms": .int($0.timestampMillis), "snapshot-id": .int($0.snapshotID)] }),
-            "metadata-log": .array(metadataLog.map { ["timestamp-ms": .int($0.timestampMillis), "metadata-file": .string($0.metadataFile)] }),
+            "metadata-log": .array(
+                metadataLog.map { ["timestamp-ms": .int($0.timestampMillis), "metadata-file": .string($0.metadataFile)] }),
             "statistics": .array(statistics), "partition-statistics": .array(partitionStatistics),
         ]
         result = result.with("current-snapshot-id", references["main"].map { .int($0.snapshotID) })

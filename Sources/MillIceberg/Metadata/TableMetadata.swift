@@ -77,7 +77,8 @@ package struct TableMetadata: Hashable, Sendable {
     package func partitionTypes(of spec: PartitionSpec) throws(IcebergError) -> [IcebergType] {
         var result: [IcebergType] = []
         for field in spec.fields {
-            let schema = currentSchema.field(id: field.sourceID) != nil ? currentSchema : schemas.last { $0.field(id: field.sourceID) != nil }
+            let schema =
+                currentSchema.field(id: field.sourceID) != nil ? currentSchema : schemas.last { $0.field(id: field.sourceID) != nil }
             let source = schema?.field(id: field.sourceID)?.type ?? .int
             if case .unknown = field.transform {
                 // What we cannot make, others have made: it is carried as text.
@@ -124,7 +125,9 @@ package struct SortField: Hashable, Sendable {
     }
 
     init(_ json: JSONValue) throws(BadBytes) {
-        guard let source = json["source-id"].int ?? json["source-ids"].array?.first?.int else { throw BadBytes("a sort field has no source") }
+        guard let source = json["source-id"].int ?? json["source-ids"].array?.first?.int else {
+            throw BadBytes("a sort field has no source")
+        }
         self.init(
             sourceID: source, Transform(try json.requiredString("transform")), isAscending: json["direction"].string != "desc",
             nullsFirst: json["null-order"].string != "nulls-last")

@@ -39,7 +39,8 @@ package enum TableUpdate: Hashable, Sendable {
         case "remove-snapshot-ref": self = .removeSnapshotRef(try json.requiredString("ref-name"))
         case "set-location": self = .setLocation(try json.requiredString("location"))
         // Older clients say "updated" and "removed".
-        case "set-properties": self = .setProperties(try (json["updates"].isNull ? json.required("updated") : json["updates"]).allTexts("updates"))
+        case "set-properties":
+            self = .setProperties(try (json["updates"].isNull ? json.required("updated") : json["updates"]).allTexts("updates"))
         case "remove-properties":
             self = .removeProperties(try (json["removals"].isNull ? json.required("removed") : json["removals"]).textList("removals"))
         case let action: self = try Self.rarer(action, json)
