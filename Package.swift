@@ -82,7 +82,7 @@ let modules: [Module] = [
 /// Tests may use MillTestKit and everything their module uses; a few need more.
 let testExtras: [String: [String]] = [
     "MillOptimizer": ["MillSQL", "MillCatalog", "MillBinder", "MillMeta"],
-    "MillCatalogClient": ["MillColumnar"],
+    "MillCatalogClient": ["MillColumnar", "MillLakeCatalog"],
     "MillLog": [],
     "MillDataflow": [],
     "MillStore": ["MillColumnar"],

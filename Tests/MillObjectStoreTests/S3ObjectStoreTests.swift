@@ -235,4 +235,18 @@ import Darwin
         #expect(try stores.list("s3://bucket/").isEmpty && stores.list("file:///lake").isEmpty)
         #expect(throws: IOFailure.self) { try stores.get("gs://bucket/x") }
     }
+
+    @Test func optionsThatMakeNoStoreAreSaidWhenItIsUsed() throws {
+        let stores = ObjectStores(environment: environment, transport: fake.transport, properties: ["s3.access-key-id": "alone"], root: "/lake")
+        try stores.put("/lake/x", [1], .always)
+        #expect(try stores.get("/lake/x") == [1])
+        let failure = #expect(throws: IOFailure.self) { try stores.list("s3://bucket/") }
+        #expect(failure?.errorNumber == EINVAL && failure?.path == "s3://bucket/" && failure?.detail?.contains("together") == true)
+    }
+
+    @Test func presignedURLsHoldForAWhileOnly() throws {
+        let url = try store().presigned("GET", "s3://bucket/a b", seconds: 60)
+        #expect(url.hasPrefix("http://fake:9000/bucket/a%20b?") && url.contains("X-Amz-Expires=60&"))
+        for seconds in [0, -1, 604_801] { #expect(throws: IOFailure.self) { try store().presigned("GET", "s3://bucket/a", seconds: seconds) } }
+    }
 }
