@@ -3,6 +3,7 @@
 PyIceberg, DuckDB's iceberg extension and plain HTTP calls against `millrace serve --catalog`, with a restart in between and kills in the
 middle of commits.
 """
+import logging
 import os
 import random
 import shutil
@@ -132,6 +133,33 @@ def play_writers(checks, service, writers=3, appends=6):
     checks.check(not failures and found == done, f"{writers} clients append {appends} times each", f"{failures} {found}")
 
 
+def play_polls(checks, service, commits=30, kept=5):
+    """A table that is loaded over and over while it is committed to: no reader misses a file, and metadata files stay as few as the table says."""
+    catalog = service.client("dev")
+    catalog.create_namespace("polled")
+    settings = {"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": str(kept)}
+    table = catalog.create_table("polled.t", schema=ROWS.schema, properties=settings)
+    done, loads, failures = threading.Event(), [], []
+
+    def poll():
+        try:
+            client = service.client("dev")
+            while not done.is_set():
+                loads.append(client.load_table("polled.t").scan().to_arrow().num_rows)
+        except Exception as error:
+            failures.append(repr(error))
+
+    thread = threading.Thread(target=poll)
+    thread.start()
+    for _ in range(commits):
+        table.append(ROWS)
+    done.set()
+    thread.join()
+    checks.check(not failures and loads == sorted(loads) and len(loads) > 1, f"{len(loads)} loads during {commits} commits each see a whole table", str(failures))
+    files = [name for name in os.listdir(os.path.join(service.directory, "warehouse/dev/polled/t/metadata")) if name.endswith(".metadata.json")]
+    checks.check(len(files) == kept + 1, f"{kept} old metadata files are kept", str(len(files)))
+
+
 def play_kills(checks, service, seed, rounds=6):
     """kill -9 while commits run: each table is as before or as after a commit, and what was answered is there."""
     dice = random.Random(seed)
@@ -172,6 +200,8 @@ def play_kills(checks, service, seed, rounds=6):
 
 def main():
     seed = int(sys.argv[1])
+    # What clients tell of conflicts and of files that are gone already is what is tested.
+    logging.disable(logging.WARNING)
     print(f"catalog: seed {seed}", flush=True)
     checks = Checks("catalog")
     directory = tempfile.mkdtemp(prefix="millrace-catalog-")
@@ -187,6 +217,7 @@ def main():
             play_s3(checks, service, os.path.join(directory, "s3"))
             play_duckdb(checks, service)
             play_writers(checks, service)
+            play_polls(checks, service)
             play_kills(checks, service, seed)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
