@@ -86,6 +86,17 @@ import Testing
         }
     }
 
+    @Test func membersThatNobodyKnowsAreKept() throws {
+        let table = TableMetadata(tableUUID: "u", location: "file:///t", schema: IcebergSchema([NestedField(1, "id", .long)]), nowMillis: 7)
+        let snapshot: JSONValue = [
+            "snapshot-id": 1, "timestamp-ms": 5, "sequence-number": 1, "key-id": "k", "summary": ["operation": "append"],
+        ]
+        let text = table.json.with("encryption-keys", [["key-id": "k"]]).with("snapshots", [snapshot])
+        let read = try TableMetadata(text)
+        #expect(read.json["encryption-keys"] == [["key-id": "k"]])
+        #expect(try read.applying([.setProperties(["a": "b"])]).json["snapshots"].array?[0]["key-id"].string == "k")
+    }
+
     @Test func numbersFromWhichOthersCountOnAreBounded() throws {
         let table = TableMetadata(tableUUID: "u", location: "file:///t", schema: IcebergSchema([NestedField(1, "id", .long)]), nowMillis: 7)
         for key in ["last-sequence-number", "last-updated-ms", "next-row-id"] {
@@ -98,7 +109,9 @@ import Testing
         for key in ["timestamp-ms", "sequence-number", "first-row-id", "added-rows"] {
             #expect(throws: BadBytes.self) { try Snapshot(snapshot.with(key, .int(.max))) }
         }
-        let reference = try SnapshotReference(["snapshot-id": 1, "type": "tag", "max-ref-age-ms": .int(.max), "max-snapshot-age-ms": .int(.min)])
+        let reference = try SnapshotReference([
+            "snapshot-id": 1, "type": "tag", "max-ref-age-ms": .int(.max), "max-snapshot-age-ms": .int(.min),
+        ])
         #expect(reference.maxRefAgeMillis == 1 << 60 && reference.maxSnapshotAgeMillis == 0)
     }
 

@@ -5,7 +5,9 @@ extension JSONValue {
     /// What is counted on from: times, sequence numbers, rows. Not negative, and so far from the end of 64 bits that nobody's sum overflows.
     package func requiredCount(_ key: String) throws(BadBytes) -> Int64 {
         let value = try requiredInt64(key)
-        guard (0...Self.countMax).contains(value) else { throw BadBytes("\"\(key)\" is \(value), which is not one of 0 to \(Self.countMax)") }
+        guard (0...Self.countMax).contains(value) else {
+            throw BadBytes("\"\(key)\" is \(value), which is not one of 0 to \(Self.countMax)")
+        }
         return value
     }
 

@@ -13,6 +13,14 @@ package struct Snapshot: Hashable, Sendable {
     package var firstRowID: Int64?
     package var addedRows: Int64?
 
+    /// Members that this program does not know; written back as they were.
+    package var otherMembers: [String: JSONValue] = [:]
+
+    private static let knownMembers: Set<String> = [
+        "snapshot-id", "parent-snapshot-id", "sequence-number", "timestamp-ms", "manifest-list", "summary", "schema-id", "first-row-id",
+        "added-rows",
+    ]
+
     package struct SummaryEntry: Hashable, Sendable {
         package var key: String
         package var value: String
@@ -41,14 +49,17 @@ package struct Snapshot: Hashable, Sendable {
             id: try json.requiredInt64("snapshot-id"), parentID: json["parent-snapshot-id"].int64,
             sequenceNumber: try json.optionalCount("sequence-number") ?? 0, timestampMillis: try json.requiredCount("timestamp-ms"),
             manifestList: json["manifest-list"].string, summary: summary.sorted { $0.key < $1.key }.map { ($0.key, $0.value) },
-            schemaID: json["schema-id"].int, firstRowID: try json.optionalCount("first-row-id"), addedRows: try json.optionalCount("added-rows"))
+            schemaID: json["schema-id"].int, firstRowID: try json.optionalCount("first-row-id"),
+            addedRows: try json.optionalCount("added-rows"))
+        otherMembers = (json.object ?? [:]).filter { !Self.knownMembers.contains($0.key) }
     }
 
     package var json: JSONValue {
-        let result: JSONValue = [
+        var result: JSONValue = [
             "snapshot-id": .int(id), "sequence-number": .int(sequenceNumber), "timestamp-ms": .int(timestampMillis),
             "summary": .object(Dictionary(summary.map { ($0.key, .string($0.value)) }) { $1 }),
         ]
+        for (name, value) in otherMembers { result = result.with(name, value) }
         return result.with("parent-snapshot-id", parentID.map { .int($0) }).with("manifest-list", manifestList.map { .string($0) })
             .with("schema-id", schemaID.map { JSONValue($0) }).with("first-row-id", firstRowID.map { .int($0) })
             .with("added-rows", addedRows.map { .int($0) })

@@ -1,4 +1,12 @@
 extension TableMetadata {
+    private static let knownMembers: Set<String> = [
+        "format-version", "table-uuid", "location", "last-sequence-number", "last-updated-ms", "last-column-id", "schemas", "schema",
+        "current-schema-id", "partition-specs", "partition-spec", "default-spec-id", "last-partition-id", "sort-orders",
+        "default-sort-order-id",
+        "properties", "snapshots", "refs", "snapshot-log", "metadata-log", "statistics", "partition-statistics", "current-snapshot-id",
+        "next-row-id",
+    ]
+
     /// Reads a metadata file.
     package init(_ bytes: [UInt8], location: String) throws(IcebergError) {
         do throws(BadBytes) { try self.init(JSONValue(bytes)) } catch { throw .malformed(location: location, what: error.what) }
@@ -45,6 +53,7 @@ extension TableMetadata {
         nextRowID = try json.optionalCount("next-row-id") ?? 0
         statistics = json["statistics"].array ?? []
         partitionStatistics = json["partition-statistics"].array ?? []
+        otherMembers = (json.object ?? [:]).filter { !Self.knownMembers.contains($0.key) }
         guard schema(id: currentSchemaID) != nil else { throw BadBytes("there is no schema \(currentSchemaID), which is the current one") }
         guard partitionSpec(id: defaultSpecID) != nil else {
             throw BadBytes("there is no partition spec \(defaultSpecID), which is the default")
@@ -66,6 +75,7 @@ extension TableMetadata {
                 metadataLog.map { ["timestamp-ms": .int($0.timestampMillis), "metadata-file": .string($0.metadataFile)] }),
             "statistics": .array(statistics), "partition-statistics": .array(partitionStatistics),
         ]
+        for (name, value) in otherMembers { result = result.with(name, value) }
         result = result.with("current-snapshot-id", references["main"].map { .int($0.snapshotID) })
         switch formatVersion {
         case 1:

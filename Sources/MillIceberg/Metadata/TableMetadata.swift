@@ -23,6 +23,8 @@ package struct TableMetadata: Hashable, Sendable {
     /// Kept as they are: we neither make nor use them.
     package var statistics: [JSONValue] = []
     package var partitionStatistics: [JSONValue] = []
+    /// Members that this program does not know; written back as they were.
+    package var otherMembers: [String: JSONValue] = [:]
 
     package struct SnapshotLogEntry: Hashable, Sendable {
         package var timestampMillis: Int64
