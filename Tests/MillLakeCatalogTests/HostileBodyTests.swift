@@ -59,7 +59,7 @@ import Testing
                 ["action": "remove-schemas", "schema-ids": [7]], ["action": "set-location", "location": "file:///lake/dev/shop/orders"],
             ],
         ]
-        for _ in 0..<600 {
+        for _ in 0..<200 {
             let made = try world.call("POST", "namespaces/shop/tables", Self.bent(new, &dice))
             #expect(made.status < 500, "seed \(seed): \(made.json.text.prefix(300))")
             let answer = try world.call("POST", "namespaces/shop/tables/orders", Self.bent(change, &dice))
