@@ -18,6 +18,11 @@ package struct Compaction: Sendable {
         package var bytesMax: Int64 = 4 << 30
 
         package init() {}
+
+        /// What the table's properties say, where they do.
+        package mutating func take(_ properties: [String: String]) {
+            if let bytes = properties["write.target-file-size-bytes"].flatMap({ Int64($0) }), bytes > 0 { targetFileBytes = bytes }
+        }
     }
 
     package struct Outcome: Hashable, Sendable {
@@ -52,6 +57,7 @@ package struct Compaction: Sendable {
             return DataFileWriter.Input(field.id, type)
         }
         var writing = DataFileWriter.Settings()
+        writing.take(table.metadata.properties)
         writing.targetFileBytes = Int(clamping: settings.targetFileBytes)
         writing.namePrefix = "compacted"
         let writer = try DataFileWriter(table.metadata, inputs, table.store, writing, random: table.random)
