@@ -106,7 +106,10 @@ private let exchangeDirectory = variable("MILLRACE_ICEBERG_EXCHANGE")
             }
             try writer.write([id, name], count: ids.count, weights: Weights(weights), of: epoch)
             try writer.commit(summary: [("epoch", "\(epoch)")])
-            if epoch == 5 { writer = try TableWriter(writer.table, [.init(1, .int64), .init(2, .varchar)], key: [0], TableWriter.Settings(table.settings)) }
+            if epoch == 5 {
+                writer = try TableWriter(
+                    writer.table, [.init(1, .int64), .init(2, .varchar)], key: [0], TableWriter.Settings(table.settings))
+            }
         }
         try publish(table, model.map { [.int(Int64($0.key)), .string($0.value)] })
     }

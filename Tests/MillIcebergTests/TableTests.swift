@@ -44,7 +44,9 @@ import Testing
 
     @Test func propertiesOfTheTableAreObeyed() throws {
         var settings = DataFileWriter.Settings()
-        settings.take(["write.target-file-size-bytes": "1000", "write.parquet.compression-codec": "GZIP", "write.parquet.compression-level": "99"])
+        settings.take([
+            "write.target-file-size-bytes": "1000", "write.parquet.compression-codec": "GZIP", "write.parquet.compression-level": "99",
+        ])
         #expect(settings.targetFileBytes == 1000)
         #expect(settings.parquet.compression == .gzip(level: 9))
         settings.take(["write.target-file-size-bytes": "-1", "write.parquet.compression-codec": "brotli"])

@@ -4,7 +4,8 @@ import MillObjectStore
 
 /// Puts small data files together, and writes files anew of which many rows are deleted, within bounds.
 ///
-/// Files of one partition and the table's present spec are gathered up to the target size, oldest first. Rows keep their order. The commit is a
+/// Files of one partition and the table's present spec are gathered up to the target size, oldest first. Rows keep their order. The commit
+/// is a
 /// `replace`: it conflicts with deletes that others add to the files meanwhile, and is given up then, so that nothing is undone.
 package struct Compaction: Sendable {
     package struct Settings: Sendable {
