@@ -18,7 +18,8 @@ private let exchangeDirectory = variable("MILLRACE_AVRO_EXCHANGE")
 
 /// Our half of Scripts/test-avro, which sets the directory: files for fastavro to read, and what we read in its files.
 ///
-/// Beside each file lies what is in it, a line of JSON for each object: floats as their 64 bits, bytes in hexadecimal, enumerations by name.
+/// Beside each file lies what is in it, a line of JSON for each object: floats as their 64 bits, bytes in hexadecimal, enumerations by
+/// name.
 @Suite(.enabled(if: exchangeDirectory != nil)) struct ExchangeTests {
     private let files = LocalFileSystem()
 

@@ -82,8 +82,36 @@ private let exchangeDirectory = variable("MILLRACE_ICEBERG_EXCHANGE")
         let old = evolved.rows.values.map { row in [row[1], row[0], .null, .null] }
         evolved.rows = [:]
         try evolved.append(60)
+        try upserted(version)
         try publish(evolved, old + Array(evolved.rows.values))
         try publish(try sample("empty-\(version)", version: version))
+    }
+
+    /// Keys written again and again, some taken back.
+    private func upserted(_ version: Int) throws {
+        let fields = [NestedField(1, "id", .long, isRequired: true), NestedField(2, "name", .string)]
+        let table = try sample("upserted-\(version)", version: version, fields: fields)
+        var writer = try TableWriter(table.table, [.init(1, .int64), .init(2, .varchar)], key: [0], TableWriter.Settings(table.settings))
+        var random = SeededGenerator(seed: seed)
+        var model: [Int: String] = [:]
+        for epoch in 1...9 as ClosedRange<Int64> {
+            let ids = Array(Set((0..<300).map { _ in random.number(0...500) }).sorted().prefix(200))
+            let (id, name) = (Column(.int64, capacity: ids.count), Column(.varchar, capacity: ids.count))
+            var weights: [Int64] = []
+            for key in ids {
+                id.append(Int64(key))
+                name.append("name \(key) of \(epoch)")
+                weights.append(random.oneIn(4) ? -1 : 1)
+                model[key] = weights.last == 1 ? "name \(key) of \(epoch)" : nil
+            }
+            try writer.write([id, name], count: ids.count, weights: Weights(weights), of: epoch)
+            try writer.commit(summary: [("epoch", "\(epoch)")])
+            if epoch == 5 {
+                writer = try TableWriter(
+                    writer.table, [.init(1, .int64), .init(2, .varchar)], key: [0], TableWriter.Settings(table.settings))
+            }
+        }
+        try publish(table, model.map { [.int(Int64($0.key)), .string($0.value)] })
     }
 
     @Test func tablesOfOthers() throws {

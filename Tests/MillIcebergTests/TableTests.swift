@@ -42,6 +42,18 @@ import Testing
         #expect(try sample.scanned(.snapshot(sample.table.metadata.snapshots[0].id)).count == 100)
     }
 
+    @Test func propertiesOfTheTableAreObeyed() throws {
+        var settings = DataFileWriter.Settings()
+        settings.take([
+            "write.target-file-size-bytes": "1000", "write.parquet.compression-codec": "GZIP", "write.parquet.compression-level": "99",
+        ])
+        #expect(settings.targetFileBytes == 1000)
+        #expect(settings.parquet.compression == .gzip(level: 9))
+        settings.take(["write.target-file-size-bytes": "-1", "write.parquet.compression-codec": "brotli"])
+        #expect(settings.targetFileBytes == 1000)
+        #expect(settings.parquet.compression == .gzip(level: 9), "what we cannot write leaves what was")
+    }
+
     @Test func manySmallManifestsAreMerged() throws {
         var sample = try SampleTable("merge", seed: 4, properties: ["commit.manifest.min-count-to-merge": "5"])
         for _ in 0..<23 { try sample.append(3) }

@@ -29,7 +29,8 @@ import Testing
         return result
     }
 
-    /// A model of the relation, its changes in random batches, commits, compactions, restarts: the table equals the model after each commit.
+    /// A model of the relation, its changes in random batches, commits, compactions, restarts: the table equals the model after each
+    /// commit.
     @Test(arguments: [2, 3], 1...4) func theTableIsTheRelation(version: Int, seed: UInt64) throws {
         let spec = seed % 2 == 0 ? PartitionSpec() : PartitionSpec([PartitionField(sourceID: 1, fieldID: 1000, name: "b", .bucket(3))])
         var sample = try SampleTable("upsert", seed: seed, version: version, spec: spec, fields: Self.fields)

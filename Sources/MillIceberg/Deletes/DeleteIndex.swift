@@ -2,9 +2,9 @@ import MillColumnar
 
 /// Which deletes are for which data files.
 ///
-/// Position deletes are for data of the same partition with at most their sequence number, equality deletes for data with a lower one, those
-/// of an unpartitioned spec for all. A data file with a deletion vector has no other position deletes.
-/// Source: Iceberg specification, scan planning.
+/// Position deletes are for data of the same partition with at most their sequence number, equality deletes for data with a lower one,
+/// those of an unpartitioned spec for all. A data file with a deletion vector has no other position deletes. Source: Iceberg specification,
+/// scan planning.
 struct DeleteIndex {
     private struct Place: Hashable {
         var specID: Int

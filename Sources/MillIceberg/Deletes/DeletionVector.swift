@@ -9,10 +9,10 @@ import CZlib
 /// | 8, lowest first | count of bitmaps; then for each its high word (4) and the bitmap |
 /// | 4, highest first | CRC-32 of the two parts before |
 ///
-/// A bitmap of 32-bit positions, in the portable Roaring format, lowest byte first: a cookie (12346 without runs, then the count of blocks; or
-/// 12347 with the count less one above it, then a bit per block for those that are runs), per block its key and its size less one, offsets
-/// (always without runs, with them from four blocks on), then the blocks: to 4,096 values as 16-bit numbers, more as 1,024 words, runs as
-/// starts and lengths less one. Runs are read, not written.
+/// A bitmap of 32-bit positions, in the portable Roaring format, lowest byte first: a cookie (12346 without runs, then the count of blocks;
+/// or 12347 with the count less one above it, then a bit per block for those that are runs), per block its key and its size less one,
+/// offsets (always without runs, with them from four blocks on), then the blocks: to 4,096 values as 16-bit numbers, more as 1,024 words,
+/// runs as starts and lengths less one. Runs are read, not written.
 ///
 /// Source: Puffin specification, blob types; RoaringFormatSpec.
 package enum DeletionVector {

@@ -4,7 +4,8 @@ import MillIO
 import MillObjectStore
 import MillParquet
 
-/// Writes deleted rows as position delete files of format 2: pairs of a data file's location and a position, in order, a file to a partition.
+/// Writes deleted rows as position delete files of format 2: pairs of a data file's location and a position, in order, a file to a
+/// partition.
 struct PositionDeleteWriter {
     static let pathFieldID = 2_147_483_546
     static let positionFieldID = 2_147_483_545

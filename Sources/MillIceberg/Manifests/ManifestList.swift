@@ -3,7 +3,8 @@ package import MillIO
 
 /// The list of a snapshot's manifests, as bytes.
 ///
-/// Written for each try of a commit: only here do manifests get their sequence number and, in format 3, the first of their rows' identifiers.
+/// Written for each try of a commit: only here do manifests get their sequence number and, in format 3, the first of their rows'
+/// identifiers.
 package enum ManifestList {
     /// What the list says of its snapshot.
     package struct Header: Hashable, Sendable {

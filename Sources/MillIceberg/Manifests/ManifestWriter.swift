@@ -4,8 +4,8 @@ package import MillIO
 
 /// Writes a manifest into memory, and counts what its line of the list has to say.
 ///
-/// One partition spec and one content to a manifest. What a snapshot adds has no sequence number of its own, so that the manifest stays as it
-/// is when the commit is tried again on top of somebody else's.
+/// One partition spec and one content to a manifest. What a snapshot adds has no sequence number of its own, so that the manifest stays as
+/// it is when the commit is tried again on top of somebody else's.
 package struct ManifestWriter {
     private let table: TableMetadata
     private let spec: PartitionSpec

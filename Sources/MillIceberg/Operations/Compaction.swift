@@ -4,7 +4,8 @@ import MillObjectStore
 
 /// Puts small data files together, and writes files anew of which many rows are deleted, within bounds.
 ///
-/// Files of one partition and the table's present spec are gathered up to the target size, oldest first. Rows keep their order. The commit is a
+/// Files of one partition and the table's present spec are gathered up to the target size, oldest first. Rows keep their order. The commit
+/// is a
 /// `replace`: it conflicts with deletes that others add to the files meanwhile, and is given up then, so that nothing is undone.
 package struct Compaction: Sendable {
     package struct Settings: Sendable {
@@ -18,6 +19,11 @@ package struct Compaction: Sendable {
         package var bytesMax: Int64 = 4 << 30
 
         package init() {}
+
+        /// What the table's properties say, where they do.
+        package mutating func take(_ properties: [String: String]) {
+            if let bytes = properties["write.target-file-size-bytes"].flatMap({ Int64($0) }), bytes > 0 { targetFileBytes = bytes }
+        }
     }
 
     package struct Outcome: Hashable, Sendable {
@@ -52,6 +58,7 @@ package struct Compaction: Sendable {
             return DataFileWriter.Input(field.id, type)
         }
         var writing = DataFileWriter.Settings()
+        writing.take(table.metadata.properties)
         writing.targetFileBytes = Int(clamping: settings.targetFileBytes)
         writing.namePrefix = "compacted"
         let writer = try DataFileWriter(table.metadata, inputs, table.store, writing, random: table.random)

@@ -12,8 +12,8 @@ import MillObjectStore
 /// 6  on a conflict wait and go back to 1: data files and the manifests of what comes stay as they are
 /// ```
 ///
-/// What a failed commit wrote is removed, except where nobody can tell whether it failed: then the table is asked, and if it cannot be asked
-/// everything stays. Source: Iceberg specification, optimistic concurrency.
+/// What a failed commit wrote is removed, except where nobody can tell whether it failed: then the table is asked, and if it cannot be
+/// asked everything stays. Source: Iceberg specification, optimistic concurrency.
 package struct SnapshotCommit {
     private var table: IcebergTable
     private let change: SnapshotChange

@@ -101,7 +101,8 @@ extension Transform {
         }
     }
 
-    /// The multiple of the width at or below a value; at the type's very end, which has none, it wraps as the reference implementation does.
+    /// The multiple of the width at or below a value; at the type's very end, which has none, it wraps as the reference implementation
+    /// does.
     private static func down<T: FixedWidthInteger>(_ value: T, _ width: T) -> T {
         let rest = value % width
         return value &- (rest < 0 ? rest + width : rest)

@@ -46,7 +46,8 @@ struct ScanPruning {
         }
     }
 
-    /// Rows within two bounds have partition values within the bounds' own, where the transform keeps the order; a bucket is that of one value.
+    /// Rows within two bounds have partition values within the bounds' own, where the transform keeps the order; a bucket is that of one
+    /// value.
     private static func projected(_ kind: ScanCondition.Kind, _ transform: Transform, _ type: IcebergType) -> ScanCondition.Kind? {
         switch transform {
         case .void, .unknown: return nil

@@ -3,8 +3,8 @@ package import MillColumnar
 
 /// How a column of a query's result becomes a column of a table's file.
 ///
-/// Only what loses nothing: wider integers and floats, integers as decimals, jsonb and interval as texts. A numeric is taken by any decimal,
-/// and the file's writer refuses the values that do not fit.
+/// Only what loses nothing: wider integers and floats, integers as decimals, jsonb and interval as texts. A numeric is taken by any
+/// decimal, and the file's writer refuses the values that do not fit.
 package struct ColumnConversion: Sendable {
     private enum Step: Sendable {
         case none

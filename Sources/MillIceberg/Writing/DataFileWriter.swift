@@ -21,6 +21,20 @@ package final class DataFileWriter {
         package var namePrefix = "data"
 
         package init() { parquet.boundBytesMax = 24 }
+
+        /// What the table's properties say, where they do and where it is something that we know.
+        package mutating func take(_ properties: [String: String]) {
+            if let bytes = properties["write.target-file-size-bytes"].flatMap({ Int($0) }), bytes > 0 { targetFileBytes = bytes }
+            let level = properties["write.parquet.compression-level"].flatMap { Int($0) }
+            switch properties["write.parquet.compression-codec"]?.lowercased() {
+            case "uncompressed", "none": parquet.compression = .none
+            case "snappy": parquet.compression = .snappy
+            case "gzip": parquet.compression = .gzip(level: level.map { min(max($0, 1), 9) } ?? 6)
+            case "zstd": parquet.compression = .zstd(level: level.map { min(max($0, 1), 22) } ?? 1)
+            case "lz4", "lz4_raw": parquet.compression = .lz4
+            default: break
+            }
+        }
     }
 
     /// A column that batches have: which one of the table's, and its type in SQL.

@@ -2,8 +2,8 @@ import MillColumnar
 
 /// Where the row of each key lies: which file, which position. What an upsert needs to take the row before away.
 ///
-/// Made by reading the key's columns of all files, kept up by what is written, and by reading files that others brought. A key that others wrote
-/// twice is at the last place found; they are told apart by nobody else.
+/// Made by reading the key's columns of all files, kept up by what is written, and by reading files that others brought. A key that others
+/// wrote twice is at the last place found; they are told apart by nobody else.
 struct KeyPlaces {
     struct Place: Hashable {
         var file: Int32

@@ -4,10 +4,11 @@ import MillParquet
 
 /// Brings changes of a relation into a table: rows with weights, epoch by epoch, committed when the caller says so.
 ///
-/// Without a key rows are only added. With one, a row that is taken back is deleted at its place, and a new row of a key that has one takes its
-/// place: the table has at most one row for each key. Made for a sink: one thread, calls block.
+/// Without a key rows are only added. With one, a row that is taken back is deleted at its place, and a new row of a key that has one takes
+/// its place: the table has at most one row for each key. Made for a sink: one thread, calls block.
 ///
-/// After a conflict or an error nothing but `abandon` is called; what was written since the last commit is then written again from the start.
+/// After a conflict or an error nothing but `abandon` is called; what was written since the last commit is then written again from the
+/// start.
 package final class TableWriter {
     package struct Settings: Sendable {
         package var files = DataFileWriter.Settings()
