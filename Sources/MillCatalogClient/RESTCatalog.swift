@@ -6,8 +6,8 @@ package import MillIO
 ///
 /// Source: Apache Iceberg's `rest-catalog-open-api.yaml`.
 ///
-/// Commits. A refused requirement (409) is `commitConflict`: nothing has changed, and the table may be loaded and the commit be made anew. An
-/// answer that was lost, or is 500, 502 or 504, is `commitUnknown`: whether the change is there can only be seen in the table. So is a
+/// Commits. A refused requirement (409) is `commitConflict`: nothing has changed, and the table may be loaded and the commit be made anew.
+/// An answer that was lost, or is 500, 502 or 504, is `commitUnknown`: whether the change is there can only be seen in the table. So is a
 /// conflict after a try whose outcome is not known: what stands in the way may be that try's own work.
 ///
 /// Nothing is asked of the catalog before the first use. Threading: any thread; calls block.
