@@ -2,7 +2,9 @@
 
 Says through DIRECTORY's pipes what our catalog client shall do, and does and checks the same with PyIceberg.
 """
+import pathlib
 import random
+import subprocess
 import sys
 import threading
 
@@ -14,6 +16,7 @@ from pyiceberg.types import LongType, NestedField, StringType
 from command_pipes import Checks, Pipes
 
 DIRECTORY, S3, CATALOG, SEED = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+SERVER = pathlib.Path(__file__).resolve().parents[1] / "real/seaweedfs"
 OPTIONS = {
     "uri": CATALOG, "warehouse": "lake", "credential": "millrace:millrace-secret", "scope": "PRINCIPAL_ROLE:ALL", "s3.endpoint": S3,
     "s3.access-key-id": "millrace", "s3.secret-access-key": "millrace-secret", "s3.region": "us-east-1",
@@ -129,9 +132,34 @@ def refusals():
     checks.check(ours("exists", f"{space}.ours")[1:] == ["true"], "a URI with a slash at its end")
 
 
+def catalog_dies_while_rows_are_appended():
+    table = f"{space}.killed"
+    theirs.create_table(table, SCHEMA)
+    told, unsure = [], []
+    killer = threading.Timer(rng.uniform(0.2, 1.0), lambda: subprocess.run([SERVER, "kill", f"{DIRECTORY}/server"], check=True))
+    killer.start()
+    for start in range(0, 100_000, 100):
+        answer = ours("append", table, start, 100)
+        (told if answer[0] == "ok" else unsure).append(range(start, start + 100))
+        if answer[0] != "ok":
+            break
+    killer.join()
+    checks.check(told and unsure, "the catalog died between appends", (len(told), answer))
+    started = subprocess.run([SERVER, "start", f"{DIRECTORY}/server"], check=True, capture_output=True, text=True)
+    checks.check(started.stdout.split() == [S3, CATALOG], "the catalog is back")
+    answer = ours("append", table, 200_000, 100)
+    checks.check(answer[0] == "ok", "an append after that", answer)
+    told.append(range(200_000, 200_100))
+    found = rows(table)
+    checks.check(found in (wanted(*told), wanted(*told, *unsure)), "what was told is there once, what was not wholly or not at all", len(found))
+    print(f"  {len(told)} appends told, {len(unsure)} not; {len(found)} rows", flush=True)
+
+
 use()
 names()
 tables_in_both_directions()
 conflicts()
 refusals()
+use()
+catalog_dies_while_rows_are_appended()
 checks.finish()

@@ -9,8 +9,8 @@ import Glibc
 import Darwin
 #endif
 
-/// The token that requests to a catalog carry: given once, or asked for by OAuth2's client credentials, and asked for anew before it runs out
-/// or when the catalog no longer takes it.
+/// The token that requests to a catalog carry: given once, or asked for by OAuth2's client credentials, and asked for anew before it runs
+/// out or when the catalog no longer takes it.
 ///
 /// Source: RFC 6749, section 4.4; the token endpoint of Iceberg's REST specification.
 ///

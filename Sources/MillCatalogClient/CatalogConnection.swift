@@ -9,7 +9,8 @@ import Glibc
 import Darwin
 #endif
 
-/// Requests to a catalog: finds out its prefix and its say in properties, carries the token, and asks for another when the catalog wants one.
+/// Requests to a catalog: finds out its prefix and its say in properties, carries the token, and asks for another when the catalog wants
+/// one.
 ///
 /// Threading: any thread; blocks it.
 final class CatalogConnection: Sendable {

@@ -6,8 +6,8 @@ package import MillIO
 ///
 /// Source: Apache Iceberg's `rest-catalog-open-api.yaml`.
 ///
-/// Commits. A refused requirement (409) is `commitConflict`: nothing has changed, and the table may be loaded and the commit be made anew. An
-/// answer that was lost, or is 500, 502 or 504, is `commitUnknown`: whether the change is there can only be seen in the table. So is a
+/// Commits. A refused requirement (409) is `commitConflict`: nothing has changed, and the table may be loaded and the commit be made anew.
+/// An answer that was lost, or is 500, 502 or 504, is `commitUnknown`: whether the change is there can only be seen in the table. So is a
 /// conflict after a try whose outcome is not known: what stands in the way may be that try's own work.
 ///
 /// Nothing is asked of the catalog before the first use. Threading: any thread; calls block.
@@ -149,6 +149,7 @@ package final class RESTCatalog: TableCatalog {
     private static let separator = "\u{1F}"
     /// The most that listings give.
     private static let listCountMax = 1_000_000
+    private static let pageCountMax = 100_000
 
     /// Asks for keys to the table's files, unless the user gave some or chose otherwise.
     private var delegation: HTTPHeaders {
@@ -161,7 +162,9 @@ package final class RESTCatalog: TableCatalog {
     private func pages(_ path: String, _ member: String, _ query: [(name: String, value: String)]) throws(IcebergError) -> [JSONValue] {
         var found: [JSONValue] = []
         var token: String?
+        var pageCount = 0
         repeat {
+            pageCount += 1
             // Catalogs that know pages give them only to who names a token, an empty one first.
             let page = query + [("pageToken", token ?? ""), ("pageSize", "1000")]
             let response = try connection.send("GET", path, query: page).response
@@ -171,7 +174,9 @@ package final class RESTCatalog: TableCatalog {
             found += json[member].array ?? []
             guard found.count <= Self.listCountMax else { throw .unsupported("a listing of more than \(Self.listCountMax) names") }
             let next = json["next-page-token"].string.flatMap { $0.isEmpty ? nil : $0 }
-            guard next == nil || next != token else { throw .malformed(location: path, what: "the catalog gives the same page again") }
+            guard next == nil || (next != token && pageCount < Self.pageCountMax) else {
+                throw .malformed(location: path, what: "the catalog's list does not end")
+            }
             token = next
         } while token != nil
         return found

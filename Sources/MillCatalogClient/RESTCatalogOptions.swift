@@ -43,8 +43,8 @@ package struct RESTCatalogOptions: Sendable {
     ]
 
     /// Options by their names in Iceberg's properties (`uri`, `warehouse`, `credential`, `scope`, `oauth2-server-uri`, `token`, `prefix`,
-    /// `header.NAME`) or RisingWave's sinks (`catalog.uri`, `warehouse.path`, `catalog.header='a=b;c=d'`, ...). What is none of these is kept
-    /// among the properties.
+    /// `header.NAME`) or RisingWave's sinks (`catalog.uri`, `warehouse.path`, `catalog.header='a=b;c=d'`, ...). What is none of these is
+    /// kept among the properties.
     ///
     /// - Throws: `EINVAL` without a URI, or with one that is none.
     package init(properties given: [String: String]) throws(IOFailure) {

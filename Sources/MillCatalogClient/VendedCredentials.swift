@@ -79,8 +79,8 @@ final class VendedCredentials: S3CredentialSource {
 }
 
 extension RESTCatalog {
-    /// The store of a table's files, with the keys that the catalog lends, or those that the user gave where it lends none. What the catalog
-    /// says of the endpoint and the region counts over what the user says, as in other clients.
+    /// The store of a table's files, with the keys that the catalog lends, or those that the user gave where it lends none. What the
+    /// catalog says of the endpoint and the region counts over what the user says, as in other clients.
     ///
     /// - Parameter local: of tables on this machine's disk; nil refuses them: a catalog elsewhere has no say in what is written here.
     /// - Throws: `io` for options that make no sense, or without keys; `unsupported` where the catalog would sign each request itself.

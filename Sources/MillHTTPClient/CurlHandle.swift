@@ -14,8 +14,8 @@ final class CurlHandle: @unchecked Sendable {
     /// Scheme, host and port it last spoke to: where it has a connection.
     var origin = ""
 
-    /// libcurl wants this once, before anything else. A server that goes away while something is written to it is an error of that write: who
-    /// has not said otherwise would be ended by a signal, since TLS below libcurl does not keep it away everywhere.
+    /// libcurl wants this once, before anything else. A server that goes away while something is written to it is an error of that write:
+    /// who has not said otherwise would be ended by a signal, since TLS below libcurl does not keep it away everywhere.
     private static let isStarted: Bool = {
         // The handler of a program that has one stays.
         if let previous = signal(SIGPIPE, SIG_IGN) { signal(SIGPIPE, previous) }

@@ -81,7 +81,8 @@ package struct RetryingSender: Sendable {
     }
 
     /// - Parameters:
-    ///   - isRepeatable: false for a request that must not have its effect twice: of failures only those before it was sent are tried again.
+    ///   - isRepeatable: false for a request that must not have its effect twice: of failures only those before it was sent are tried
+    ///     again.
     ///   - isPassing: whether an answer means "not now"; by its status unless told otherwise.
     ///   - make: makes the request of each try: what is signed has its time in it.
     /// - Returns: the first answer that is not "not now", or the last one.

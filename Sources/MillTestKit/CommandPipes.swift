@@ -6,8 +6,8 @@ import Glibc
 import Darwin
 #endif
 
-/// Commands from a script beside a test, a line each over the named pipe `commands` of a directory; answers go back over `answers`. So another
-/// program can look at what our code did, and our code at what it did. Words are separated by tabs.
+/// Commands from a script beside a test, a line each over the named pipe `commands` of a directory; answers go back over `answers`. So
+/// another program can look at what our code did, and our code at what it did. Words are separated by tabs.
 package enum CommandPipes {
     /// Answers until the script closes its end: `ok` and what the body gives, or `error`, its name, and what happened.
     package static func serve(_ directory: String, _ body: ([String]) throws -> String) throws {

@@ -14,8 +14,8 @@ import Glibc
 import Darwin
 #endif
 
-/// Not a test by itself: does with a real catalog what `Scripts/test-catalog-client` says, so that another client can look at what we did and
-/// we at what it did.
+/// Not a test by itself: does with a real catalog what `Scripts/test-catalog-client` says, so that another client can look at what we did
+/// and we at what it did.
 @Suite struct CatalogServerTests {
     private static let directory = Environment.system.variable("MILLRACE_CATALOG_PIPES")
 

@@ -40,7 +40,8 @@ import Darwin
             let target = String(request.url.dropFirst("http://embedded".count))
             let headers = request.headers.fields.map { (name: $0.name.lowercased(), value: $0.value) }
             do {
-                let answer = catalog.answer(try CatalogRequest(method: request.method, target: target, headers: headers, body: request.body))
+                let answer = catalog.answer(
+                    try CatalogRequest(method: request.method, target: target, headers: headers, body: request.body))
                 if let errorNumber = fault.withLock({ $0 })?(request) {
                     return .failure(IOFailure(request.method, path: request.place, errorNumber: errorNumber, detail: "lost"))
                 }
@@ -50,7 +51,9 @@ import Darwin
 
         func client(credential: String = "root:secret") throws -> RESTCatalog {
             var options = try RESTCatalogOptions(
-                properties: ["uri": "http://embedded/api/catalog/", "warehouse": "dev", "credential": credential, "scope": "PRINCIPAL_ROLE:ALL"])
+                properties: [
+                    "uri": "http://embedded/api/catalog/", "warehouse": "dev", "credential": credential, "scope": "PRINCIPAL_ROLE:ALL",
+                ])
             options.retries = RetryPolicy(triesMax: 30, first: .milliseconds(1), last: .milliseconds(2))
             return RESTCatalog(options, transport: ScriptedTransport { [self] in answer($0) }, environment: environment)
         }
@@ -93,17 +96,23 @@ import Darwin
         let staged = try client.create(name, schema: Self.schema, isStaged: true).metadata
         #expect(try !client.exists(name))
         let updates: [TableUpdate] = [
-            .assignUUID(staged.tableUUID), .upgradeFormatVersion(staged.formatVersion), .addSchema(staged.currentSchema), .setCurrentSchema(-1),
+            .assignUUID(staged.tableUUID), .upgradeFormatVersion(staged.formatVersion), .addSchema(staged.currentSchema),
+            .setCurrentSchema(-1),
             .addPartitionSpec(staged.defaultPartitionSpec), .setDefaultSpec(-1), .addSortOrder(SortOrder()), .setDefaultSortOrder(-1),
             .setLocation(staged.location),
         ]
         _ = try client.commit(name, requirements: [.assertCreate], updates: updates)
         #expect(try client.load(name).metadata.tableUUID == staged.tableUUID)
-        #expect(#expect(throws: IcebergError.self) { try client.commit(name, requirements: [.assertCreate], updates: updates) }?.isConflict == true)
+        #expect(
+            #expect(throws: IcebergError.self) { try client.commit(name, requirements: [.assertCreate], updates: updates) }?.isConflict
+                == true)
     }
 
     @Test func aWrongSecretAndATokenOfOthersAreRefused() throws {
-        guard case .io(let failure) = #expect(throws: IcebergError.self, performing: { try world.client(credential: "root:wrong").load(table) }) else {
+        guard
+            case .io(let failure) = #expect(
+                throws: IcebergError.self, performing: { try world.client(credential: "root:wrong").load(table) })
+        else {
             Issue.record("a wrong secret is no missing table")
             return
         }
@@ -142,7 +151,8 @@ import Darwin
         world.lose(nil)
         let metadata = try client.load(table).metadata
         let found = IcebergTable(
-            table, metadata: metadata, catalog: client, store: world.store, clock: world.environment.clock, random: world.environment.random)
+            table, metadata: metadata, catalog: client, store: world.store, clock: world.environment.clock, random: world.environment.random
+        )
         return (try ScanPlan(found).tasks.reduce(0) { $0 + Int($1.file.recordCount) }, metadata.snapshots.count, tally)
     }
 

@@ -4,8 +4,8 @@ import Synchronization
 
 @testable import MillObjectStore
 
-/// As much of S3 as the store speaks to, in memory: objects with tags, conditions, ranges, pages of listings, multipart uploads. One bucket, in
-/// the path. Requests without a signature are refused.
+/// As much of S3 as the store speaks to, in memory: objects with tags, conditions, ranges, pages of listings, multipart uploads. One
+/// bucket, in the path. Requests without a signature are refused.
 final class FakeS3: Sendable {
     struct Settings: Sendable {
         var pageSize = 1000

@@ -237,7 +237,8 @@ import Darwin
     }
 
     @Test func optionsThatMakeNoStoreAreSaidWhenItIsUsed() throws {
-        let stores = ObjectStores(environment: environment, transport: fake.transport, properties: ["s3.access-key-id": "alone"], root: "/lake")
+        let stores = ObjectStores(
+            environment: environment, transport: fake.transport, properties: ["s3.access-key-id": "alone"], root: "/lake")
         try stores.put("/lake/x", [1], .always)
         #expect(try stores.get("/lake/x") == [1])
         let failure = #expect(throws: IOFailure.self) { try stores.list("s3://bucket/") }
@@ -247,6 +248,8 @@ import Darwin
     @Test func presignedURLsHoldForAWhileOnly() throws {
         let url = try store().presigned("GET", "s3://bucket/a b", seconds: 60)
         #expect(url.hasPrefix("http://fake:9000/bucket/a%20b?") && url.contains("X-Amz-Expires=60&"))
-        for seconds in [0, -1, 604_801] { #expect(throws: IOFailure.self) { try store().presigned("GET", "s3://bucket/a", seconds: seconds) } }
+        for seconds in [0, -1, 604_801] {
+            #expect(throws: IOFailure.self) { try store().presigned("GET", "s3://bucket/a", seconds: seconds) }
+        }
     }
 }

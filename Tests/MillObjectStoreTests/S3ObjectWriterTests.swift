@@ -135,7 +135,8 @@ import Darwin
             guard request.method == "POST", request.url.contains("uploadId=") else {
                 return Result { () throws(IOFailure) in try real.send(request) }
             }
-            return .success(HTTPResponse(status: 200, body: Array("  \n<Error><Code>InternalError</Code><Message>late</Message></Error>".utf8)))
+            return .success(
+                HTTPResponse(status: 200, body: Array("  \n<Error><Code>InternalError</Code><Message>late</Message></Error>".utf8)))
         }
         let writer = try store(transport).openForWriting("s3://bucket/f")
         try write(content(2 * Self.partBytes), to: writer)

@@ -11,8 +11,8 @@ import Glibc
 import Darwin
 #endif
 
-/// Not a test by itself: does to a real store what `Scripts/test-s3` says, a line a command, over two named pipes, so that another client can
-/// look at what we did and we at what it did.
+/// Not a test by itself: does to a real store what `Scripts/test-s3` says, a line a command, over two named pipes, so that another client
+/// can look at what we did and we at what it did.
 @Suite struct S3ServerTests {
     private static let directory = Environment.system.variable("MILLRACE_S3_PIPES")
 

@@ -10,8 +10,8 @@ import Darwin
 /// Objects as files. A location is as `FileLocation` says.
 ///
 /// An object is written to a file beside its place, whose name listings leave out, synced, given its name in one step, and the directory
-/// synced: it is seen whole or not at all, also after a power cut. Conditions are decided by the file system between processes: a name
-/// that must be free is taken by a link; a tag is compared while the directory is locked, which every writer of this kind does. A tag is the
+/// synced: it is seen whole or not at all, also after a power cut. Conditions are decided by the file system between processes: a name that
+/// must be free is taken by a link; a tag is compared while the directory is locked, which every writer of this kind does. A tag is the
 /// file's number, size and time of change: objects of one size that replaced each other within a tick of the file system's clock (some
 /// milliseconds) can look the same. Who needs to tell those apart puts under new names by `isMissing`.
 ///

@@ -8,18 +8,23 @@ import Darwin
 #endif
 
 extension S3Client {
+    /// The most pages of one listing, full or not.
+    private static let pageCountMax = 100_000
+
     /// All objects whose keys begin with the place's, page by page.
     func list(_ place: S3Location) throws(IOFailure) -> [ObjectEntry] {
         var entries: [ObjectEntry] = []
         var token: String?
+        var pageCount = 0
         repeat {
+            pageCount += 1
             let page = try page(place, token)
             entries += page.entries
             guard entries.count <= options.listCountMax else {
                 throw IOFailure("list", path: place.text, errorNumber: EFBIG, detail: "there are more than \(options.listCountMax) objects")
             }
-            guard page.next == nil || page.next != token else {
-                throw IOFailure("list", path: place.text, errorNumber: EIO, detail: "the store gives the same page of its listing again")
+            guard page.next == nil || (page.next != token && pageCount < Self.pageCountMax) else {
+                throw IOFailure("list", path: place.text, errorNumber: EIO, detail: "the store's listing does not end")
             }
             token = page.next
         } while token != nil

@@ -48,6 +48,7 @@ final class S3ObjectWriter: ObjectWriter {
 
     deinit { abandon() }
 
+    private var partBytes: Int { max(client.options.partBytes, S3Options.partBytesMin) }
     var path: String { place.text }
     func size() -> Int { state.withLock { $0.written } }
 
@@ -59,7 +60,6 @@ final class S3ObjectWriter: ObjectWriter {
                 "write", path: path, errorNumber: EINVAL,
                 detail: "an object is written from start to end: \(written) bytes are, the write is at \(offset)")
         }
-        let partBytes = max(client.options.partBytes, S3Options.partBytesMin)
         var rest = buffer
         while !rest.isEmpty {
             let isFull = state.withLock { state in
@@ -148,7 +148,7 @@ final class S3ObjectWriter: ObjectWriter {
             throw IOFailure(
                 "write", path: path, errorNumber: EFBIG,
                 detail:
-                    "an object has at most \(S3Options.partCountMax) parts, of \(max(client.options.partBytes, S3Options.partBytesMin)) bytes here"
+                    "an object has at most \(S3Options.partCountMax) parts, of \(partBytes) bytes here"
             )
         }
         state.withLock { $0.underWay += 1 }

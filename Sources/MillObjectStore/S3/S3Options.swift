@@ -63,7 +63,7 @@ package struct S3Options: Sendable {
                 throw IOFailure(
                     "open", path: endpoint ?? "s3://", errorNumber: EACCES,
                     detail:
-                        "there are no keys for S3: give s3.access-key-id and s3.secret-access-key, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+                        "there are no keys for S3: give s3.access-key-id and s3.secret-access-key, or set AWS_ACCESS_KEY_ID and its secret"
                 )
             }
             credentials = FixedCredentials(found)
