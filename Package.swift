@@ -39,11 +39,16 @@ let modules: [Module] = [
     Module(name: "MillState", uses: ["MillBase", "MillColumnar", "MillIO", "CMemory"]),
     Module(name: "MillLog", uses: ["MillBase", "MillColumnar", "MillIO", "MillKafkaWire", "CChecksum"]),
     Module(name: "MillParquet", uses: ["MillBase", "MillColumnar", "MillIO", "CMemory", "CZstd", "CLZ4", "CSnappy", "CZlib"]),
+    Module(name: "MillAvro", uses: ["MillBase", "MillIO", "CSnappy", "CZlib", "CZstd"]),
+    Module(name: "MillHTTPClient", uses: ["MillBase", "MillColumnar", "MillIO", "CCurl"]),
+    Module(name: "MillObjectStore", uses: ["MillBase", "MillColumnar", "MillIO", "MillHTTPClient", "CCrypto"]),
     // L4
     Module(name: "MillPlan", uses: ["MillBase", "MillColumnar", "MillExpr"]),
     Module(name: "MillCatalog", uses: ["MillBase", "MillColumnar", "MillPlan"]),
     Module(name: "MillTemplate", uses: ["MillBase"], packages: [("Yams", "Yams")]),
     Module(name: "MillStore", uses: ["MillBase", "MillIO", "MillState", "MillConnectorKit", "CChecksum"]),
+    Module(
+        name: "MillIceberg", uses: ["MillBase", "MillColumnar", "MillIO", "MillAvro", "MillParquet", "MillObjectStore", "CZlib"]),
     // L5
     Module(name: "MillBinder", uses: ["MillBase", "MillColumnar", "MillSQL", "MillExpr", "MillPlan", "MillCatalog"]),
     Module(name: "MillOptimizer", uses: ["MillBase", "MillColumnar", "MillExpr", "MillPlan"]),
@@ -51,6 +56,9 @@ let modules: [Module] = [
     Module(
         name: "MillMeta", uses: ["MillBase", "MillColumnar", "MillConnectorKit", "MillPlan", "MillCatalog", "CChecksum"], packages: [("GRDB", "GRDB.swift")]),
     Module(name: "MillConnectors", uses: ["MillBase", "MillColumnar", "MillIO", "MillText", "MillLog", "MillKafkaWire", "MillConnectorKit", "CRdkafka"]),
+    Module(name: "MillCatalogClient", uses: ["MillBase", "MillIO", "MillHTTPClient", "MillObjectStore", "MillIceberg"]),
+    Module(
+        name: "MillLakeCatalog", uses: ["MillBase", "MillColumnar", "MillIO", "MillObjectStore", "MillIceberg", "CCrypto"], packages: [("GRDB", "GRDB.swift")]),
     // L6
     Module(
         name: "MillEngine",
@@ -74,6 +82,7 @@ let modules: [Module] = [
 /// Tests may use MillTestKit and everything their module uses; a few need more.
 let testExtras: [String: [String]] = [
     "MillOptimizer": ["MillSQL", "MillCatalog", "MillBinder", "MillMeta"],
+    "MillCatalogClient": ["MillColumnar", "MillLakeCatalog"],
     "MillLog": [],
     "MillDataflow": [],
     "MillStore": ["MillColumnar"],
@@ -89,7 +98,7 @@ let executable = Module(
     name: "millrace",
     uses: [
         "MillBase", "MillCatalog", "MillColumnar", "MillIO", "MillKafkaWire", "MillMeta", "MillEngine", "MillConnectors", "MillLog", "MillPgServer", "MillPgWire", "MillKafkaServer",
-        "MillTemplate", "MillBench", "MillStore", "MillPlan", "MillConnectorKit", "MillHTTPServer",
+        "MillTemplate", "MillBench", "MillStore", "MillPlan", "MillConnectorKit", "MillHTTPServer", "MillHTTPClient", "MillObjectStore", "MillLakeCatalog",
     ],
     packages: nio + log + [("ArgumentParser", "swift-argument-parser"), ("ServiceLifecycle", "swift-service-lifecycle"), ("UnixSignals", "swift-service-lifecycle")])
 
@@ -99,6 +108,8 @@ let systemLibraries: [String: Target] = [
     "CLZ4": .systemLibrary(name: "CLZ4", pkgConfig: "liblz4", providers: [.apt(["liblz4-dev"])]),
     "CSnappy": .systemLibrary(name: "CSnappy", pkgConfig: "snappy", providers: [.apt(["libsnappy-dev"])]),
     "CZlib": .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+    "CCurl": .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+    "CCrypto": .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
     "CMemory": .target(name: "CMemory", cSettings: [.unsafeFlags(["-O3"])]),
     "CFile": .target(name: "CFile"),
     "CSemaphore": .target(name: "CSemaphore"),

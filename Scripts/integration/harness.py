@@ -47,10 +47,11 @@ def free_port():
 class Server:
     """`millrace serve` in a directory of its own; port 0 lets the system choose. A context manager."""
 
-    def __init__(self, *, pg="127.0.0.1:0", kafka="127.0.0.1:0", http="off", workers=1, data_dir=None, options=(), wrapper=()):
+    def __init__(self, *, pg="127.0.0.1:0", kafka="127.0.0.1:0", http="off", catalog="off", workers=1, data_dir=None, options=(), wrapper=()):
         self.owned = None if data_dir else tempfile.mkdtemp(prefix="millrace-test-")
         self.data_dir = data_dir or self.owned
-        self.arguments = ["serve", "--data-dir", self.data_dir, "--pg", pg, "--kafka", kafka, "--http", http, "--workers", str(workers), *options]
+        self.arguments = [
+            "serve", "--data-dir", self.data_dir, "--pg", pg, "--kafka", kafka, "--http", http, "--catalog", catalog, "--workers", str(workers), *options]
         # What runs the program, such as in another namespace.
         self.wrapper = list(wrapper)
         self.process, self.lines, self.addresses, self.ready = None, [], {}, threading.Event()

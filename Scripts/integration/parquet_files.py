@@ -23,8 +23,8 @@ MICROS = datetime.timedelta(microseconds=1)
 class Checks:
     """Counts what held and what did not; says only the latter, and a line for each kind."""
 
-    def __init__(self):
-        self.passed, self.failed = 0, 0
+    def __init__(self, what):
+        self.what, self.passed, self.failed = what, 0, 0
 
     def check(self, holds, what, detail=""):
         if holds:
@@ -34,7 +34,7 @@ class Checks:
             print(f"  FAIL  {what}: {str(detail)[:400]}", flush=True)
 
     def finish(self):
-        print(f"parquet: {self.passed} passed, {self.failed} failed", flush=True)
+        print(f"{self.what}: {self.passed} passed, {self.failed} failed", flush=True)
         sys.exit(1 if self.failed or not self.passed else 0)
 
 
@@ -356,10 +356,11 @@ def main():
     if verb == "write":
         write_theirs(directory, random.Random(seed))
         return
-    checks = Checks()
+    checks = Checks("parquet")
     compare_ours(directory, checks)
     compare_theirs(directory, checks)
     checks.finish()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -22,7 +22,9 @@ package struct HealthReport: Sendable {
         package var sinceMicros: Int64?
         package var nextTryMicros: Int64?
 
-        package init(id: ObjectID, name: String, state: String, reason: String? = nil, sinceMicros: Int64? = nil, nextTryMicros: Int64? = nil) {
+        package init(
+            id: ObjectID, name: String, state: String, reason: String? = nil, sinceMicros: Int64? = nil, nextTryMicros: Int64? = nil
+        ) {
             self.id = id
             self.name = name
             self.state = state
@@ -36,6 +38,8 @@ package struct HealthReport: Sendable {
     package var reason: String?
     package var jobs: [Job]
     package var metrics: [MetricFamily]
+    /// Where the embedded table catalog answers; nil when it is off.
+    package var catalogAddress: String?
 
     package init(state: State, reason: String? = nil, jobs: [Job] = [], metrics: [MetricFamily] = []) {
         self.state = state
@@ -55,6 +59,7 @@ package struct HealthReport: Sendable {
             text.field("ready") { $0.value(isReady) }
             text.field("state") { $0.value(state.rawValue) }
             text.field("reason") { $0.value(reason) }
+            if let catalogAddress { text.field("catalog") { $0.value(catalogAddress) } }
             text.field("jobs") { text in
                 text.array(jobs) { text, job in
                     text.object { text in

@@ -29,6 +29,12 @@ package protocol Clock: Sendable {
     /// Returns once the time has passed.
     /// - Throws: `CancellationError` as soon as the task is cancelled.
     func sleep(for duration: Duration) async throws
+    /// Blocks this thread until the time has passed: for threads that may wait, never a worker's or a task's.
+    func pause(for duration: Duration)
+}
+
+extension Clock {
+    package func pause(for duration: Duration) { _ = Semaphore().wait(atMost: duration) }
 }
 
 package protocol RandomSource: Sendable {
@@ -40,14 +46,17 @@ package struct IOFailure: Error, Sendable, Hashable, CustomStringConvertible, SQ
     package var operation: String
     package var path: String
     package var errorNumber: Int32
+    /// What a store on the far side of a network said; nil where the system's words are all there is.
+    package var detail: String?
 
-    package init(_ operation: String, path: String, errorNumber: Int32) {
+    package init(_ operation: String, path: String, errorNumber: Int32, detail: String? = nil) {
         self.operation = operation
         self.path = path
         self.errorNumber = errorNumber
+        self.detail = detail
     }
 
-    package var description: String { "could not \(operation) \"\(path)\": \(systemMessage(errorNumber))" }
+    package var description: String { "could not \(operation) \"\(path)\": \(detail ?? systemMessage(errorNumber))" }
     /// No room is left on the disk, or of what this user may take of it.
     package var isDiskFull: Bool { errorNumber == ENOSPC || errorNumber == EDQUOT }
     /// 53100 when the disk is full, else 58030.
@@ -70,6 +79,32 @@ package protocol FileSystem: Sendable {
     /// Makes creations, renames and removals in a directory durable.
     func syncDirectory(_ path: String) throws(IOFailure)
     func exists(_ path: String) -> Bool
+    /// What a path names, links followed; nil when there is nothing.
+    func look(at path: String) throws(IOFailure) -> FileStatus?
+    /// Gives a file a second name, in one step with finding that name free: `EEXIST` when it is not.
+    func link(_ from: String, to: String) throws(IOFailure)
+    /// Waits until no other holder, of this process or another, has the directory, and has it until the value is released. The system
+    /// lets go when the process ends. It hinders nobody who does not ask.
+    func lock(_ directory: String) throws(IOFailure) -> any FileLock
+}
+
+package protocol FileLock: AnyObject, Sendable {}
+
+/// What a path names.
+package struct FileStatus: Hashable, Sendable {
+    package var isDirectory: Bool
+    package var byteCount: Int
+    /// Nanoseconds since 1970-01-01T00:00:00Z.
+    package var modifiedNanos: Int64
+    /// Which file of its disk it is: a file that took another's name has another.
+    package var number: UInt64
+
+    package init(isDirectory: Bool, byteCount: Int, modifiedNanos: Int64, number: UInt64) {
+        self.isDirectory = isDirectory
+        self.byteCount = byteCount
+        self.modifiedNanos = modifiedNanos
+        self.number = number
+    }
 }
 
 extension FileSystem {

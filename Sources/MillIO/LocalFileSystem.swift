@@ -74,9 +74,45 @@ package struct LocalFileSystem: FileSystem {
     }
 
     package func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+
+    package func look(at path: String) throws(IOFailure) -> FileStatus? {
+        var status = stat()
+        guard stat(path, &status) == 0 else {
+            if errno == ENOENT || errno == ENOTDIR { return nil }
+            throw IOFailure("stat", path: path, errorNumber: errno)
+        }
+        #if canImport(Glibc)
+        let modified = status.st_mtim
+        #else
+        let modified = status.st_mtimespec
+        #endif
+        return FileStatus(
+            isDirectory: status.st_mode & S_IFMT == S_IFDIR, byteCount: Int(status.st_size),
+            modifiedNanos: Int64(modified.tv_sec) &* 1_000_000_000 &+ Int64(modified.tv_nsec), number: UInt64(status.st_ino))
+    }
+
+    package func link(_ from: String, to: String) throws(IOFailure) {
+        guard unsafeLink(from, to) == 0 else { throw IOFailure("link", path: to, errorNumber: errno) }
+    }
+
+    package func lock(_ directory: String) throws(IOFailure) -> any FileLock {
+        let descriptor = unsafeOpen(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
+        guard descriptor >= 0 else { throw IOFailure("open", path: directory, errorNumber: errno) }
+        let lock = LocalFileLock(descriptor)
+        guard retryingInterrupted({ flock(descriptor, LOCK_EX) }) == 0 else { throw IOFailure("lock", path: directory, errorNumber: errno) }
+        return lock
+    }
+}
+
+/// A lock that the system ties to a descriptor: closing lets go.
+private final class LocalFileLock: FileLock {
+    private let descriptor: Int32
+    init(_ descriptor: Int32) { self.descriptor = descriptor }
+    deinit { close(descriptor) }
 }
 
 /// The libc functions whose names the methods above shadow.
+private func unsafeLink(_ from: String, _ to: String) -> Int32 { link(from, to) }
 private func unsafeOpen(_ path: String, _ flags: Int32, _ mode: mode_t) -> Int32 { open(path, flags, mode) }
 private func unsafeRename(_ from: String, _ to: String) -> Int32 { rename(from, to) }
 

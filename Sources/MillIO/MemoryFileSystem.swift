@@ -16,7 +16,7 @@ import Darwin
 /// Threading: any thread; one lock around everything.
 package final class MemoryFileSystem: FileSystem {
     package enum Operation: String, Sendable {
-        case open, list, createDirectory, remove, rename, syncDirectory, read, write, truncate, reserve, sync
+        case open, list, createDirectory, remove, rename, syncDirectory, read, write, truncate, reserve, sync, look, link, lock
     }
 
     /// The error number an operation on a path shall fail with; nil lets it happen.
@@ -31,6 +31,8 @@ package final class MemoryFileSystem: FileSystem {
         var durable: [UInt8] = []
         /// Changes since the last sync, in order.
         var pending: [Change] = []
+        /// The number of changes of any file when it was last changed: the time of a disk without a clock.
+        var modified: Int64 = 0
         var entries: [String: Int] = [:]
         var durableEntries: [String: Int] = [:]
     }
@@ -46,6 +48,10 @@ package final class MemoryFileSystem: FileSystem {
         /// Counts crashes; a file opened before one is dead.
         var generation = 0
         var fault: Fault?
+        var changes: Int64 = 0
+        /// Directories that somebody has, and who waits for one.
+        var locked: Set<String> = []
+        var waiters: [Semaphore] = []
     }
 
     private let state = Mutex(State())
@@ -169,6 +175,46 @@ package final class MemoryFileSystem: FileSystem {
 
     package func exists(_ path: String) -> Bool { state.withLock { Self.find(path, in: $0) != nil } }
 
+    package func look(at path: String) throws(IOFailure) -> FileStatus? {
+        try access(.look, path) { state throws(IOFailure) in
+            guard let id = Self.find(path, in: state), let node = state.nodes[id] else { return nil }
+            return FileStatus(isDirectory: node.isDirectory, byteCount: node.live.count, modifiedNanos: node.modified, number: UInt64(id))
+        }
+    }
+
+    package func link(_ from: String, to: String) throws(IOFailure) {
+        try access(.link, to) { state throws(IOFailure) in
+            let (target, name) = try Self.parent(of: to, in: state, "link")
+            guard let id = Self.find(from, in: state) else { throw IOFailure("link", path: from, errorNumber: ENOENT) }
+            guard state.nodes[target]?.entries[name] == nil else { throw IOFailure("link", path: to, errorNumber: EEXIST) }
+            state.nodes[target]?.entries[name] = id
+        }
+    }
+
+    package func lock(_ directory: String) throws(IOFailure) -> any FileLock {
+        let name = Self.parts(directory).joined(separator: "/")
+        while true {
+            let turn = Semaphore()
+            let isMine: Bool = try access(.lock, directory) { state throws(IOFailure) in
+                guard Self.find(directory, in: state) != nil else { throw IOFailure("lock", path: directory, errorNumber: ENOENT) }
+                if state.locked.insert(name).inserted { return true }
+                state.waiters.append(turn)
+                return false
+            }
+            if isMine { return MemoryFileLock(self, name) }
+            turn.wait()
+        }
+    }
+
+    fileprivate func unlock(_ name: String) {
+        let waiters = state.withLock { state in
+            state.locked.remove(name)
+            defer { state.waiters = [] }
+            return state.waiters
+        }
+        for waiter in waiters { waiter.signal() }
+    }
+
     // MARK: Parts
 
     private func access<T>(_ operation: Operation, _ path: String, _ body: (inout State) throws(IOFailure) -> T) throws(IOFailure) -> T {
@@ -210,6 +256,8 @@ package final class MemoryFileSystem: FileSystem {
         guard var node = state.nodes.removeValue(forKey: id) else { return }
         apply(change, to: &node.live)
         node.pending.append(change)
+        state.changes += 1
+        node.modified = state.changes
         state.nodes[id] = node
     }
 
@@ -242,6 +290,18 @@ package final class MemoryFileSystem: FileSystem {
             state.nodes[file.node] = node
         }
     }
+}
+
+private final class MemoryFileLock: FileLock {
+    private let system: MemoryFileSystem
+    private let name: String
+
+    init(_ system: MemoryFileSystem, _ name: String) {
+        self.system = system
+        self.name = name
+    }
+
+    deinit { system.unlock(name) }
 }
 
 private final class MemoryFile: File {

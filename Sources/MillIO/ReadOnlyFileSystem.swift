@@ -77,6 +77,28 @@ package final class ReadOnlyFileSystem: FileSystem {
         if made.contains(path) || made.contains(where: { $0.hasPrefix(path + "/") }) { return true }
         return !removed.contains(path) && base.exists(path)
     }
+
+    package func look(at path: String) throws(IOFailure) -> FileStatus? {
+        if isMade(path) { return try made.look(at: path) }
+        return isRemoved(path) ? nil : try base.look(at: path)
+    }
+
+    package func link(_ from: String, to: String) throws(IOFailure) {
+        guard !exists(to) else { throw IOFailure("link", path: to, errorNumber: EEXIST) }
+        guard isMade(from) else { throw IOFailure("link", path: from, errorNumber: EROFS) }
+        if let slash = to.lastIndex(of: "/") { try made.createDirectory(String(to[..<slash])) }
+        try made.link(from, to: to)
+        state.withLock { state in
+            state.made.insert(to)
+            state.removed.remove(to)
+        }
+    }
+
+    /// Who writes only here needs nobody's leave.
+    package func lock(_ directory: String) throws(IOFailure) -> any FileLock {
+        try made.createDirectory(directory)
+        return try made.lock(directory)
+    }
 }
 
 /// A file that is read, with what was written to it here.

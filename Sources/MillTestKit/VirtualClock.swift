@@ -43,6 +43,9 @@ package final class VirtualClock: Clock {
         }
     }
 
+    /// The thread that would block moves the time itself.
+    package func pause(for duration: Duration) { advance(by: duration) }
+
     /// Returns when somebody sleeps.
     package func untilSleeping() async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in

@@ -16,6 +16,13 @@ struct Serve: AsyncParsableCommand {
         transform: { try KafkaListenAddress($0) })
     var kafka = [KafkaListenAddress.standard]
     @Option(help: "Health and metrics over HTTP: HOST:PORT or off.") var http = ListenAddress(argument: "localhost:8081")!
+    @Option(help: "Iceberg REST catalog at /api/catalog: HOST:PORT or off.") var catalog = ListenAddress(argument: "localhost:8181")!
+    @Option(help: "The catalog's warehouse for requests that name none; made at the first start.") var catalogWarehouse = "dev"
+    @Option(
+        help: ArgumentHelp(
+            "What becomes of a warehouse that is not there: make or refuse.",
+            discussion: "make: it comes into being, on the local disk, when a client with the role service_admin first asks for its configuration."))
+    var catalogUnknownWarehouse = UnknownWarehouse.make
     @Option(help: "Threads that run views.") var workers = 1
     @Option(help: "Milliseconds from one checkpoint of state to the next.") var checkpointInterval = 1000
     @Option(help: "trace, debug, info, notice, warning or error.", transform: Self.level) var logLevel = Logger.Level.notice
@@ -31,7 +38,9 @@ struct Serve: AsyncParsableCommand {
         let logger = Self.logger(logLevel)
         let service = ServerService(
             options: Server.Options(
-                dataDirectory: dataDir, pg: pg, kafka: kafka, http: http, workerCount: workers, checkpointInterval: .milliseconds(checkpointInterval)),
+                dataDirectory: dataDir, pg: pg, kafka: kafka, http: http,
+                catalog: CatalogService.Options(address: catalog, warehouse: catalogWarehouse, makesWarehouses: catalogUnknownWarehouse == .make),
+                workerCount: workers, checkpointInterval: .milliseconds(checkpointInterval)),
             logger: logger)
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
@@ -55,6 +64,12 @@ struct Serve: AsyncParsableCommand {
     }
 }
 
+/// What becomes of a warehouse that a client asks for and that is not there.
+enum UnknownWarehouse: String, ExpressibleByArgument, CaseIterable {
+    case make
+    case refuse
+}
+
 /// Why the server does not run, or not any more.
 private struct ServeFailure: Error {
     var text: String
@@ -71,6 +86,7 @@ private struct ServerService: Service {
         if let address = server.pgAddress { StandardError.write("millrace: pg on \(address)\n") }
         for address in server.kafkaAddresses { StandardError.write("millrace: kafka on \(address)\n") }
         if let address = server.httpAddress { StandardError.write("millrace: http on \(address)\n") }
+        if let address = server.catalogAddress { StandardError.write("millrace: catalog on \(address)\n") }
         StandardError.write("millrace: ready\n")
         if let failure = await untilEnded(server) { throw ServeFailure(text: "could not take up the state: \(failure)") }
     }

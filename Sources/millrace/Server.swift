@@ -19,6 +19,7 @@ final class Server: Sendable {
         /// Each with what it advertises; an address that is off listens nowhere.
         var kafka: [KafkaListenAddress]
         var http = ListenAddress(argument: "off")!
+        var catalog = CatalogService.Options()
         var workerCount: Int
         /// From one checkpoint of state to the next.
         var checkpointInterval = Duration.seconds(1)
@@ -32,11 +33,13 @@ final class Server: Sendable {
     private let kafka: KafkaServer?
     private let pg: PgServer?
     private let http: HTTPServer?
+    private let catalog: CatalogService?
     private let health: ServerHealth
     /// `host:port` of each listener that runs.
     let kafkaAddresses: [String]
     let pgAddress: String?
     let httpAddress: String?
+    let catalogAddress: String?
     /// Lets time pass in the log.
     private let ticks: Task<Void, Never>
     /// Tells the log what does not get on.
@@ -54,16 +57,14 @@ final class Server: Sendable {
         try await ListenerProbe.check(options.pg, listener: "Postgres", option: "--pg")
         for kafka in options.kafka { try await ListenerProbe.check(kafka.address, listener: "Kafka", option: "--kafka") }
         try await ListenerProbe.check(options.http, listener: "HTTP", option: "--http")
+        try await ListenerProbe.check(options.catalog.address, listener: "catalog", option: "--catalog")
         try environment.files.createDurableDirectory(options.dataDirectory)
         let directoryLock = try held ?? DirectoryLock(options.dataDirectory)
         let health = ServerHealth(environment.clock)
-        var http: HTTPServer?
-        if !options.http.isOff {
-            let server = HTTPServer(HTTPServerOptions(host: options.http.host, port: options.http.port), reporter: health, logger: logger)
-            try await server.start()
-            http = server
-        }
+        let http = try await startHTTP(options.http, health, logger)
         let meta = try MetaStore(path: options.dataDirectory + "/meta.db")
+        let catalog = try await CatalogService.start(options.catalog, dataDirectory: options.dataDirectory, environment: environment, logger: logger)
+        if let catalog { health.set(catalog: catalog) }
         let log = try Log(environment: environment, directory: options.dataDirectory + "/log")
         health.set(log: log)
         let dmlLog = try DMLLog(environment: environment, directory: options.dataDirectory + "/dml")
@@ -111,9 +112,16 @@ final class Server: Sendable {
         }
         return Server(
             directoryLock: directoryLock, meta: meta, log: log, dmlLog: dmlLog, engine: engine, kafka: kafka, pg: pg, http: http,
-            health: health, kafkaAddresses: bound.map(\.description), pgAddress: pgAddress,
-            httpAddress: http?.port.map { "\(options.http.host):\($0)" }, ticks: ticks(log, clock, logger),
+            catalog: catalog, health: health, kafkaAddresses: bound.map(\.description), pgAddress: pgAddress,
+            httpAddress: http?.port.map { "\(options.http.host):\($0)" }, catalogAddress: catalog?.address, ticks: ticks(log, clock, logger),
             troubles: troubles(engine, clock, logger), recovery: recovery)
+    }
+
+    private static func startHTTP(_ address: ListenAddress, _ health: ServerHealth, _ logger: Logger) async throws(SQLError) -> HTTPServer? {
+        guard !address.isOff else { return nil }
+        let server = HTTPServer(HTTPServerOptions(host: address.host, port: address.port), reporter: health, logger: logger)
+        try await server.start()
+        return server
     }
 
     /// What was found wrong with the logs.
@@ -159,8 +167,8 @@ final class Server: Sendable {
 
     private init(
         directoryLock: DirectoryLock, meta: MetaStore, log: Log, dmlLog: DMLLog, engine: Engine, kafka: KafkaServer?, pg: PgServer?,
-        http: HTTPServer?, health: ServerHealth, kafkaAddresses: [String], pgAddress: String?, httpAddress: String?, ticks: Task<Void, Never>,
-        troubles: Task<Void, Never>, recovery: Task<Void, any Error>
+        http: HTTPServer?, catalog: CatalogService?, health: ServerHealth, kafkaAddresses: [String], pgAddress: String?, httpAddress: String?,
+        catalogAddress: String?, ticks: Task<Void, Never>, troubles: Task<Void, Never>, recovery: Task<Void, any Error>
     ) {
         self.directoryLock = directoryLock
         self.meta = meta
@@ -170,10 +178,12 @@ final class Server: Sendable {
         self.kafka = kafka
         self.pg = pg
         self.http = http
+        self.catalog = catalog
         self.health = health
         self.kafkaAddresses = kafkaAddresses
         self.pgAddress = pgAddress
         self.httpAddress = httpAddress
+        self.catalogAddress = catalogAddress
         self.ticks = ticks
         self.troubles = troubles
         self.recovery = recovery
@@ -210,6 +220,7 @@ final class Server: Sendable {
         await engine.stop()
         _ = await recovery.result  // What went wrong was told by `recovered`.
         await kafka?.stop()
+        await catalog?.stop()
         await http?.stop()
         ticks.cancel()
         dmlLog.close()

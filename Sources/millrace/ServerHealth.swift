@@ -14,6 +14,7 @@ final class ServerHealth: HealthReporter {
         var log: Log?
         var pg: PgServer?
         var kafka: KafkaServer?
+        var catalog: CatalogService?
         var state = HealthReport.State.starting
     }
 
@@ -29,14 +30,16 @@ final class ServerHealth: HealthReporter {
     func set(log: Log) { parts.withLock { $0.log = log } }
     func set(kafka: KafkaServer) { parts.withLock { $0.kafka = kafka } }
     func set(pg: PgServer) { parts.withLock { $0.pg = pg } }
+    func set(catalog: CatalogService) { parts.withLock { $0.catalog = catalog } }
     func set(engine: Engine) { parts.withLock { $0.engine = engine } }
     /// What an earlier process left has been taken up.
     func serves() { parts.withLock { $0.state = .serving } }
     func stops() { parts.withLock { $0.state = .stopping } }
 
     func healthReport() async -> HealthReport {
-        let (state, engine) = parts.withLock { ($0.state, $0.engine) }
+        let (state, engine, catalog) = parts.withLock { ($0.state, $0.engine, $0.catalog) }
         var report = HealthReport(state: state, metrics: processMetrics())
+        report.catalogAddress = catalog?.address
         // The workers do not answer while the engine stops.
         guard let engine, state != .stopping else { return report }
         let health = await engine.health()
@@ -61,9 +64,10 @@ final class ServerHealth: HealthReporter {
                 MetricFamily("millrace_recovered", .gauge, "1 once what an earlier process left has been taken up.", parts.state == .starting ? 0 : 1),
                 MetricFamily(
                     "millrace_connections", .gauge, "Open client connections.", by: "listener",
-                    [("kafka", parts.kafka.map { Double($0.connectionCount) }), ("pg", parts.pg.map { Double($0.connectionCount) })].compactMap { name, count in
-                        count.map { (name, $0) }
-                    }),
+                    [
+                        ("catalog", parts.catalog.map { Double($0.connectionCount) }), ("kafka", parts.kafka.map { Double($0.connectionCount) }),
+                        ("pg", parts.pg.map { Double($0.connectionCount) }),
+                    ].compactMap { name, count in count.map { (name, $0) } }),
             ]
             if let log = parts.log {
                 let topics = log.allTopics.map { topic in (topic.name, Double(topic.partitions.reduce(0) { $0 + $1.byteCount })) }

@@ -23,6 +23,9 @@ final class MemoryFiles: FileSystem {
     func rename(_ from: String, to: String) {}
     func syncDirectory(_ path: String) {}
     func exists(_ path: String) -> Bool { contents.withLock { $0[path] != nil } }
+    func look(at path: String) -> FileStatus? { nil }
+    func link(_ from: String, to: String) {}
+    func lock(_ directory: String) throws(IOFailure) -> any FileLock { throw IOFailure("lock", path: directory, errorNumber: 0) }
 }
 
 final class MemoryFile: File {

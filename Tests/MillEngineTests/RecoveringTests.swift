@@ -196,6 +196,9 @@ final class HeldFileSystem: FileSystem {
     func rename(_ from: String, to: String) throws(IOFailure) { try base.rename(from, to: to) }
     func syncDirectory(_ path: String) throws(IOFailure) { try base.syncDirectory(path) }
     func exists(_ path: String) -> Bool { base.exists(path) }
+    func look(at path: String) throws(IOFailure) -> FileStatus? { try base.look(at: path) }
+    func link(_ from: String, to: String) throws(IOFailure) { try base.link(from, to: to) }
+    func lock(_ directory: String) throws(IOFailure) -> any FileLock { try base.lock(directory) }
 }
 
 private final class HeldFile: File {

@@ -67,6 +67,12 @@ private final class Reporter: HealthReporter {
                 + #"{"id":8,"name":"c","state":"running","reason":null,"since_micros":null,"next_try_micros":null}]}"#)
     }
 
+    @Test func theCatalogsAddressIsToldWhileItRuns() {
+        var report = HealthReport(state: .serving)
+        report.catalogAddress = "localhost:8181"
+        #expect(report.json == #"{"live":true,"ready":true,"state":"serving","reason":null,"catalog":"localhost:8181","jobs":[]}"#)
+    }
+
     @Test func metricsAreInPrometheusFormat() {
         let families = [
             MetricFamily("millrace_a_total", .counter, "Things.", 3), MetricFamily("millrace_none", .gauge, "Nothing.", []),

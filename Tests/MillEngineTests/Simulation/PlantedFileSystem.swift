@@ -41,6 +41,9 @@ final class PlantedFileSystem: FileSystem {
 
     func rename(_ from: String, to: String) throws(IOFailure) { try files.rename(from, to: to) }
     func syncDirectory(_ path: String) throws(IOFailure) { try files.syncDirectory(path) }
+    func look(at path: String) throws(IOFailure) -> FileStatus? { try files.look(at: path) }
+    func link(_ from: String, to: String) throws(IOFailure) { try files.link(from, to: to) }
+    func lock(_ directory: String) throws(IOFailure) -> any FileLock { try files.lock(directory) }
 }
 
 private final class PlantedFile: File {

@@ -1,0 +1,206 @@
+package import MillColumnar
+package import MillIO
+package import MillObjectStore
+package import MillParquet
+
+/// Writes rows into a table's data files: Parquet, one open file to a partition, rolled at a target size.
+///
+/// Fed by sinks and by compaction. Files are complete objects once they are closed, and part of the table only when a commit names them;
+/// until then `abandon` takes them back. Rows go to a partition in the order in which they come.
+///
+/// A batch with a value that a column cannot hold is refused as a whole, before anything of it is written. After an error of the store the
+/// writer is of no use; `abandon` it. Threading: one thread at a time.
+package final class DataFileWriter {
+    package struct Settings: Sendable {
+        /// Compressed bytes after which a file ends, looked at after every batch.
+        package var targetFileBytes = 512 << 20
+        /// Files open at once; beyond, the one that waited longest for a row is closed, so that memory is bounded and files may be small.
+        package var openFilesMax = 64
+        package var parquet = ParquetWriterOptions()
+        /// What file names begin with.
+        package var namePrefix = "data"
+
+        package init() { parquet.boundBytesMax = 24 }
+
+        /// What the table's properties say, where they do and where it is something that we know.
+        package mutating func take(_ properties: [String: String]) {
+            if let bytes = properties["write.target-file-size-bytes"].flatMap({ Int($0) }), bytes > 0 { targetFileBytes = bytes }
+            let level = properties["write.parquet.compression-level"].flatMap { Int($0) }
+            switch properties["write.parquet.compression-codec"]?.lowercased() {
+            case "uncompressed", "none": parquet.compression = .none
+            case "snappy": parquet.compression = .snappy
+            case "gzip": parquet.compression = .gzip(level: level.map { min(max($0, 1), 9) } ?? 6)
+            case "zstd": parquet.compression = .zstd(level: level.map { min(max($0, 1), 22) } ?? 1)
+            case "lz4", "lz4_raw": parquet.compression = .lz4
+            default: break
+            }
+        }
+    }
+
+    /// A column that batches have: which one of the table's, and its type in SQL.
+    package struct Input: Sendable {
+        package var fieldID: Int
+        package var type: SQLType
+
+        package init(_ fieldID: Int, _ type: SQLType) { (self.fieldID, self.type) = (fieldID, type) }
+    }
+
+    /// Where rows of a batch went: the first of `rows` is at `firstPosition` of the file, the others follow it.
+    package struct Placement: Sendable {
+        package var path: String
+        package var firstPosition: Int64
+        package var rows: [UInt32]
+    }
+
+    private let layout: FileLayout
+    private let partitioner: Partitioner
+    private let store: any ObjectStore
+    private let settings: Settings
+    private let random: any RandomSource
+    private let prefix: String
+
+    private var open: [PartitionKey: OpenDataFile] = [:]
+    private var closed: [DataFile] = []
+    private var appendCount = 0
+    private var fileCount = 0
+
+    /// - Throws: `unsupported` or `badRequest` for columns that do not fit the table's.
+    package init(
+        _ table: TableMetadata, _ inputs: [Input], _ store: any ObjectStore, _ settings: Settings = Settings(), random: any RandomSource
+    ) throws(IcebergError) {
+        layout = try FileLayout(table, inputs)
+        partitioner = try Partitioner(table, inputs, layout)
+        self.store = store
+        self.settings = settings
+        self.random = random
+        prefix = table.dataLocation
+    }
+
+    /// Compressed bytes of the files that are still open.
+    package var openByteCount: Int { open.values.reduce(0) { $0 + $1.byteCount } }
+    /// What is closed, in the order of closing.
+    package var closedFiles: [DataFile] { closed }
+
+    /// Appends the first `count` rows.
+    /// - Returns: where they went; the files may be closed by then.
+    /// - Throws: `parquet(.valueDoesNotFit)` with the column and the row of the batch.
+    @discardableResult
+    package func append(_ batch: [Column], count: Int) throws(IcebergError) -> [Placement] {
+        guard count > 0 else { return [] }
+        let columns = try layout.converted(batch, count: count)
+        var placements: [Placement] = []
+        for part in try partitioner.split(batch, columns, count: count) {
+            appendCount += 1
+            let file = try openFile(part.key, part.values)
+            placements.append(Placement(path: file.path, firstPosition: file.rowCount, rows: part.rows))
+            let picked =
+                part.isWhole
+                ? columns
+                : columns.map { column in
+                    part.rows.withUnsafeBufferPointer { column.gather($0.baseAddress.unsafelyUnwrapped, count: $0.count) }
+                }
+            try file.append(picked, count: part.rows.count, at: appendCount)
+            if file.byteCount >= settings.targetFileBytes { try close(part.key) }
+        }
+        return placements
+    }
+
+    private func openFile(_ key: PartitionKey, _ values: [Scalar]) throws(IcebergError) -> OpenDataFile {
+        if let found = open[key] { return found }
+        if open.count >= settings.openFilesMax, let oldest = open.min(by: { $0.value.lastAppend < $1.value.lastAppend })?.key {
+            try close(oldest)
+        }
+        fileCount += 1
+        let name = FileNames.name(settings.namePrefix, fileCount, random) + ".parquet"
+        let directory = partitioner.spec.path(values, partitioner.types)
+        let path = prefix + "/" + (directory.isEmpty ? "" : directory + "/") + name
+        let file = try OpenDataFile(path, layout, values, specID: partitioner.spec.specID, store, settings.parquet)
+        open[key] = file
+        return file
+    }
+
+    private func close(_ key: PartitionKey) throws(IcebergError) {
+        guard let file = open[key] else { return }
+        closed.append(try file.finish())
+        open[key] = nil
+    }
+
+    /// Closes all files. More rows may follow, into new ones.
+    /// - Returns: all files since the last call.
+    package func finish() throws(IcebergError) -> [DataFile] {
+        for key in open.sorted(by: { $0.value.path < $1.value.path }).map(\.key) { try close(key) }
+        defer { closed = [] }
+        return closed
+    }
+
+    /// Takes back what was written since the last `finish`. Objects that cannot be removed stay behind as orphans.
+    package func abandon() {
+        for file in open.values { file.abandon() }
+        open = [:]
+        try? store.remove(closed.map(\.path))  // nobody knows them: what remains is found as an orphan
+        closed = []
+    }
+}
+
+/// One data file being written.
+final class OpenDataFile {
+    let path: String
+    private let layout: FileLayout
+    private let object: any ObjectWriter
+    private let writer: ParquetWriter
+    private let partition: [Scalar]
+    private let specID: Int
+    private var nanCounts: [Int: Int64] = [:]
+    private(set) var lastAppend = 0
+
+    init(
+        _ path: String, _ layout: FileLayout, _ partition: [Scalar], specID: Int, _ store: any ObjectStore, _ options: ParquetWriterOptions
+    )
+        throws(IcebergError)
+    {
+        self.path = path
+        self.layout = layout
+        self.partition = partition
+        self.specID = specID
+        do throws(IOFailure) { object = try store.openForWriting(path) } catch { throw .io(error) }
+        do throws(ParquetError) { writer = try ParquetWriter(object, layout.columns, options) } catch { throw .parquet(error) }
+    }
+
+    var byteCount: Int { writer.byteCount }
+    var rowCount: Int64 { writer.rowCount }
+
+    func append(_ columns: [Column], count: Int, at order: Int) throws(IcebergError) {
+        do throws(ParquetError) { try writer.append(columns, count: count) } catch { throw .parquet(error) }
+        for (column, field) in zip(columns, layout.fields) where column.type.isFloat {
+            nanCounts[field.id, default: 0] += column.nanCount(count)
+        }
+        lastAppend = order
+    }
+
+    func finish() throws(IcebergError) -> DataFile {
+        let footer: FileMetadata
+        do throws(ParquetError) { footer = try writer.finish() } catch { throw .parquet(error) }
+        do throws(IOFailure) { try object.finish() } catch { throw .io(error) }
+        var file = DataFile(
+            path: path, specID: specID, partition: partition, recordCount: writer.rowCount, fileByteCount: Int64(writer.fileByteCount))
+        FileFigures.fill(&file, footer, columns: layout.fields.map { ($0.id, $0.type) }, nanCounts: nanCounts)
+        file.sortOrderID = 0
+        return file
+    }
+
+    func abandon() { object.abandon() }
+}
+
+extension Column {
+    fileprivate func nanCount(_ count: Int) -> Int64 {
+        var found: Int64 = 0
+        if type == .float32 {
+            let values = UnsafePointer(values(Float.self))
+            for row in 0..<count where values[row].isNaN { found += 1 }
+        } else {
+            let values = UnsafePointer(values(Double.self))
+            for row in 0..<count where values[row].isNaN { found += 1 }
+        }
+        return found
+    }
+}

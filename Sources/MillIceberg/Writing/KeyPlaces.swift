@@ -1,0 +1,94 @@
+import MillColumnar
+
+/// Where the row of each key lies: which file, which position. What an upsert needs to take the row before away.
+///
+/// Made by reading the key's columns of all files, kept up by what is written, and by reading files that others brought. A key that others
+/// wrote twice is at the last place found; they are told apart by nobody else.
+struct KeyPlaces {
+    struct Place: Hashable {
+        var file: Int32
+        var position: Int64
+    }
+
+    /// What deletes of a file's rows have to say of it.
+    struct File {
+        var path: String
+        var specID: Int
+        var partition: [Scalar]
+    }
+
+    private(set) var files: [File] = []
+    private var numbers: [String: Int32] = [:]
+    private var places: [[UInt8]: Place] = [:]
+    private let encoder: KeyEncoder
+    private let fieldIDs: [Int]
+    private let keysMax: Int
+
+    /// - Parameters:
+    ///   - fieldIDs: the columns of the key.
+    ///   - keysMax: keys that may be held; more are an error.
+    init(_ schema: IcebergSchema, _ fieldIDs: [Int], keysMax: Int) throws(IcebergError) {
+        var order: [KeyOrder] = []
+        for id in fieldIDs {
+            guard let type = schema.fields.first(where: { $0.id == id })?.type.sqlType else {
+                throw .badRequest("the key has a column that the table lacks or that cannot be read")
+            }
+            order.append(KeyOrder(type))
+        }
+        encoder = KeyEncoder(order: order)
+        self.fieldIDs = fieldIDs
+        self.keysMax = keysMax
+    }
+
+    var count: Int { places.count }
+
+    func place(of key: [UInt8]) -> Place? { places[key] }
+    mutating func remove(_ key: [UInt8]) -> Place? { places.removeValue(forKey: key) }
+
+    mutating func set(_ key: [UInt8], _ place: Place) throws(IcebergError) {
+        places[key] = place
+        guard places.count <= keysMax else { throw .unsupported("an upsert into a table of more than \(keysMax) keys") }
+    }
+
+    /// A file by its path, known from now on. Specs and partitions of files being written are filled in when they are closed.
+    mutating func number(of path: String) -> Int32 {
+        if let known = numbers[path] { return known }
+        let number = Int32(files.count)
+        files.append(File(path: path, specID: 0, partition: []))
+        numbers[path] = number
+        return number
+    }
+
+    mutating func fill(_ file: DataFile) {
+        let number = Int(number(of: file.path))
+        files[number].specID = file.specID
+        files[number].partition = file.partition
+    }
+
+    /// The keys of a batch's rows; columns are those of the key, in its order.
+    func keys(_ columns: [Column], count: Int) -> [[UInt8]] {
+        let encoded = encoder.encode(columns, count: count)
+        return (0..<count).map { Array(encoded[$0]) }
+    }
+
+    /// Takes in the files of a table that are not known yet, and forgets what lies in files that are gone.
+    mutating func refresh(_ table: IcebergTable, branch: String) throws(IcebergError) {
+        let plan = try ScanPlan(table, .reference(branch), isNewAllowed: true)
+        let live = Set(plan.tasks.map(\.file.path))
+        let gone = Set(numbers.filter { !live.contains($0.key) }.values)
+        if !gone.isEmpty {
+            places = places.filter { !gone.contains($0.value.file) }
+            for number in gone { numbers[files[Int(number)].path] = nil }
+        }
+        for task in plan.tasks where numbers[task.file.path] == nil {
+            fill(task.file)
+            let number = number(of: task.file.path)
+            let reader = try DataFileReader(task, plan, table, fieldIDs: fieldIDs)
+            while let batch = try reader.next() {
+                for (row, key) in keys(batch.columns, count: batch.count).enumerated() {
+                    try set(key, Place(file: number, position: batch.positions[row]))
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+package import MillColumnar
+import MillObjectStore
+import MillParquet
+
+/// Brings changes of a relation into a table: rows with weights, epoch by epoch, committed when the caller says so.
+///
+/// Without a key rows are only added. With one, a row that is taken back is deleted at its place, and a new row of a key that has one takes
+/// its place: the table has at most one row for each key. Made for a sink: one thread, calls block.
+///
+/// After a conflict or an error nothing but `abandon` is called; what was written since the last commit is then written again from the
+/// start.
+package final class TableWriter {
+    package struct Settings: Sendable {
+        package var files = DataFileWriter.Settings()
+        package var commit: CommitSettings
+        /// Keys held in memory.
+        package var keysMax = 100_000_000
+
+        package init(_ commit: CommitSettings) { self.commit = commit }
+    }
+
+    package private(set) var table: IcebergTable
+    private let inputs: [DataFileWriter.Input]
+    private let settings: Settings
+    /// Places of the key's columns in a batch; nil when rows are only added.
+    private let key: [Int]?
+    private var places: KeyPlaces?
+    private var writer: DataFileWriter?
+    private var deletes: [Int32: DeletedPositions] = [:]
+    /// Keys of the epoch at hand whose old row is deleted already, though it has not been taken back yet.
+    private var owed: Set<[UInt8]> = []
+    private var epoch: Int64?
+    private var rowCount: Int64 = 0
+
+    /// - Parameter key: which of `inputs` tell rows apart; nil for a relation that only grows.
+    package init(_ table: IcebergTable, _ inputs: [DataFileWriter.Input], key: [Int]?, _ settings: Settings) throws(IcebergError) {
+        self.table = table
+        self.inputs = inputs
+        self.key = key
+        self.settings = settings
+        if let key {
+            guard !key.isEmpty, key.allSatisfy(inputs.indices.contains) else {
+                throw .badRequest("an upsert needs a key of columns that are written")
+            }
+            var places = try KeyPlaces(table.metadata.currentSchema, key.map { inputs[$0].fieldID }, keysMax: settings.keysMax)
+            try places.refresh(table, branch: settings.commit.branch)
+            self.places = places
+        }
+        base = table.metadata.snapshot(ofBranch: settings.commit.branch)?.id
+    }
+
+    /// The snapshot that `places` are of.
+    private var base: Int64?
+
+    /// Rows and deletes since the last commit, and compressed bytes of files that are open.
+    package var pendingRowCount: Int64 { rowCount }
+    package var pendingByteCount: Int { writer?.openByteCount ?? 0 }
+
+    /// Writes a batch of an epoch. A refused batch (`parquet(.valueDoesNotFit)`) leaves everything as it was.
+    /// - Parameter weights: nil when each row comes once.
+    package func write(_ columns: [Column], count: Int, weights: Weights?, of epoch: Int64) throws(IcebergError) {
+        if epoch != self.epoch { owed = [] }
+        self.epoch = epoch
+        var added: [UInt32] = []
+        var removed: [Int] = []
+        for row in 0..<count {
+            let weight = weights?.values[row] ?? 1
+            if weight < 0 { removed.append(row) }
+            // A key has one row, however often it comes.
+            for _ in 0..<(key == nil ? max(0, weight) : min(1, max(0, weight))) { added.append(UInt32(row)) }
+        }
+        guard removed.isEmpty || key != nil else { throw .badRequest("rows are taken back from a table that is only added to") }
+        // First what may be refused.
+        let placements = try write(columns, added)
+        rowCount += Int64(removed.count + added.count)
+        guard let key else { return }
+        let encoded = places?.keys(try keyColumns(columns, key, count), count: count) ?? []
+        for row in removed { take(encoded[row]) }
+        for placement in placements {
+            let file = places?.number(of: placement.path) ?? 0
+            for (offset, index) in placement.rows.enumerated() {
+                let keyBytes = encoded[Int(added[Int(index)])]
+                if let old = places?.place(of: keyBytes) {
+                    delete(old)
+                    owed.insert(keyBytes)
+                }
+                try places?.set(keyBytes, .init(file: file, position: placement.firstPosition + Int64(offset)))
+            }
+        }
+    }
+
+    /// The key's columns as the table has them, so that what is read of it later has the same bytes.
+    private func keyColumns(_ columns: [Column], _ key: [Int], _ count: Int) throws(IcebergError) -> [Column] {
+        var result: [Column] = []
+        for place in key {
+            let input = inputs[place]
+            guard let field = table.metadata.currentSchema.fields.first(where: { $0.id == input.fieldID }),
+                let conversion = ColumnConversion(from: input.type, to: field.type)
+            else { throw .badRequest("the key has a column that the table lacks") }
+            result.append(conversion.converted(columns[place], count: count))
+        }
+        return result
+    }
+
+    private func write(_ columns: [Column], _ rows: [UInt32]) throws(IcebergError) -> [DataFileWriter.Placement] {
+        guard !rows.isEmpty else { return [] }
+        let writer: DataFileWriter
+        if let open = self.writer {
+            writer = open
+        } else {
+            writer = try DataFileWriter(table.metadata, inputs, table.store, settings.files, random: table.random)
+            self.writer = writer
+        }
+        let picked = columns.map { column in
+            rows.withUnsafeBufferPointer { column.gather($0.baseAddress.unsafelyUnwrapped, count: $0.count) }
+        }
+        do throws(IcebergError) { return try writer.append(picked, count: rows.count) } catch {
+            guard case .parquet(let refused) = error, case .valueDoesNotFit(let column, let row, let reason) = refused else { throw error }
+            throw .parquet(.valueDoesNotFit(column: column, row: Int(rows[row]), reason))
+        }
+    }
+
+    private func take(_ key: [UInt8]) {
+        if owed.remove(key) != nil { return }
+        if let place = places?.remove(key) { delete(place) }
+    }
+
+    private func delete(_ place: KeyPlaces.Place) { deletes[place.file, default: DeletedPositions()].insert(place.position) }
+
+    /// Commits all that was written, with a summary that says how far it is. A commit without rows is made too: the summary counts.
+    /// - Returns: the snapshot.
+    /// - Throws: `commitConflict` when others took away rows or files that this would: `abandon`, and begin anew.
+    @discardableResult
+    package func commit(summary: [(key: String, value: String)]) throws(IcebergError) -> Int64? {
+        let files = try writer?.finish() ?? []
+        writer = nil
+        for file in files { places?.fill(file) }
+        var rowDeletes: [RowDeletes] = []
+        for (number, positions) in deletes.sorted(by: { $0.key < $1.key }) {
+            guard let file = places?.files[Int(number)] else { continue }
+            rowDeletes.append(RowDeletes(dataFile: file.path, specID: file.specID, partition: file.partition, positions: positions))
+        }
+        var change = SnapshotChange.rowDelta(files, rowDeletes, basedOn: base, summary: summary)
+        change.isAlwaysMade = true
+        let (done, snapshotID): (IcebergTable, Int64?)
+        do throws(IcebergError) { (done, snapshotID) = try SnapshotCommit.run(change, on: table, settings.commit) } catch {
+            // Of an unknown outcome they may be part.
+            if !error.isCommitUnknown { try? table.store.remove(files.map(\.path)) }
+            throw error
+        }
+        table = done
+        deletes = [:]
+        rowCount = 0
+        let before = base
+        base = snapshotID
+        // Others were faster: their rows have keys too.
+        if let snapshotID, done.metadata.snapshot(id: snapshotID)?.parentID != before {
+            try places?.refresh(done, branch: settings.commit.branch)
+        }
+        return snapshotID
+    }
+
+    /// Takes up a table that was changed by the same server in between, such as by compaction. Only right after a commit.
+    package func resume(_ table: IcebergTable) throws(IcebergError) {
+        precondition(writer == nil && deletes.isEmpty, "what was written is committed first")
+        self.table = table
+        try places?.refresh(table, branch: settings.commit.branch)
+        base = table.metadata.snapshot(ofBranch: settings.commit.branch)?.id
+    }
+
+    /// Takes back what was written since the last commit. The writer is of no use afterwards.
+    package func abandon() { writer?.abandon() }
+}

@@ -1,0 +1,150 @@
+import MillColumnar
+import MillIO
+import MillObjectStore
+import MillParquet
+import MillTestKit
+import Synchronization
+import Testing
+
+@testable import MillIceberg
+
+@Suite struct TableTests {
+    @Test(arguments: [2, 3], [false, true]) func rowsAreReadAsTheyWereWritten(version: Int, partitioned: Bool) throws {
+        var sample = try SampleTable("rows", seed: 1, version: version, spec: partitioned ? SampleTable.spec : PartitionSpec())
+        for count in [1, 300, 5000] { try sample.append(count) }
+        #expect(SampleTable.sorted(try sample.scanned()) == sample.expected)
+        let snapshot = try #require(sample.table.metadata.snapshot(ofBranch: "main"))
+        #expect(snapshot.summaryValue("total-records") == "5301")
+        #expect(snapshot.summaryValue("test.rows") == "5000")
+        #expect(sample.table.metadata.nextRowID == (version == 3 ? 5301 : 0))
+    }
+
+    @Test(arguments: [2, 3], 1...2) func deletedRowsStayAway(version: Int, seed: UInt64) throws {
+        var sample = try SampleTable("deletes", seed: seed, version: version, spec: seed % 2 == 0 ? SampleTable.spec : PartitionSpec())
+        try sample.append(2000)
+        for round in 0..<4 {
+            try sample.delete(oneIn: 7, adding: round % 2 == 0 ? 50 : 0)
+            #expect(SampleTable.sorted(try sample.scanned()) == sample.expected)
+        }
+        if version == 3 {
+            let plan = try ScanPlan(sample.table)
+            #expect(plan.tasks.allSatisfy { $0.deletes.count <= 1 })
+        }
+    }
+
+    @Test func overwritingReplacesEverything() throws {
+        var sample = try SampleTable("overwrite", seed: 3, spec: SampleTable.spec)
+        try sample.append(100)
+        try sample.delete(oneIn: 3)
+        try sample.append(40, operation: .overwrite)
+        #expect(SampleTable.sorted(try sample.scanned()) == sample.expected)
+        #expect(sample.table.metadata.snapshot(ofBranch: "main")?.summaryValue("total-records") == "40")
+        #expect(try sample.scanned(.snapshot(sample.table.metadata.snapshots[0].id)).count == 100)
+    }
+
+    @Test func propertiesOfTheTableAreObeyed() throws {
+        var settings = DataFileWriter.Settings()
+        settings.take([
+            "write.target-file-size-bytes": "1000", "write.parquet.compression-codec": "GZIP", "write.parquet.compression-level": "99",
+        ])
+        #expect(settings.targetFileBytes == 1000)
+        #expect(settings.parquet.compression == .gzip(level: 9))
+        settings.take(["write.target-file-size-bytes": "-1", "write.parquet.compression-codec": "brotli"])
+        #expect(settings.targetFileBytes == 1000)
+        #expect(settings.parquet.compression == .gzip(level: 9), "what we cannot write leaves what was")
+    }
+
+    @Test func manySmallManifestsAreMerged() throws {
+        var sample = try SampleTable("merge", seed: 4, properties: ["commit.manifest.min-count-to-merge": "5"])
+        for _ in 0..<23 { try sample.append(3) }
+        let manifests = try sample.table.manifests(of: sample.table.metadata.snapshot(ofBranch: "main"))
+        #expect(manifests.count <= 5)
+        #expect(SampleTable.sorted(try sample.scanned()) == sample.expected)
+    }
+
+    @Test func aConflictIsTriedAgainOnTopOfTheOther() throws {
+        var sample = try SampleTable("conflict", seed: 5)
+        try sample.append(10)
+        let other = Mutex(sample)
+        let tries = Mutex(0)
+        let removals = Removals(sample.catalog.store)
+        sample.catalog.setHooks(before: { _ throws(IcebergError) in
+            let number = tries.withLock { count in
+                count += 1
+                return count
+            }
+            // The first try finds that somebody else was faster; what he does comes through here as well.
+            if number == 1 { other.withLock { sample in _ = try? sample.append(7) } }
+        })
+        let written = try sample.write(20)
+        sample.table = try SnapshotCommit.run(.append(written.files), on: sample.table, sample.settings).table
+        sample.keep(written)
+        sample.rows.merge(other.withLock { $0.rows }) { $1 }
+        #expect(SampleTable.sorted(try sample.scanned()) == sample.expected)
+        #expect(sample.rows.count == 37)
+        let removed = removals.locations
+        #expect(removed.count == 1 && removed.allSatisfy { $0.contains("/snap-") }, "only the list of the failed try goes")
+    }
+
+    @Test func deletesOfFilesThatAreGoneConflict() throws {
+        var sample = try SampleTable("gone", seed: 6)
+        try sample.append(100)
+        let gone = sample.deletes(oneIn: 5)
+        let base = sample.table.metadata.snapshot(ofBranch: "main")?.id
+        try sample.append(10, operation: .overwrite)
+        let objects = try sample.catalog.store.list("file:///lake").count
+        #expect {
+            try SnapshotCommit.run(.rowDelta([], gone, basedOn: base), on: sample.table, sample.settings)
+        } throws: { ($0 as? IcebergError)?.isConflict == true }
+        #expect(try sample.catalog.store.list("file:///lake").count == objects, "what the commit wrote is taken back")
+    }
+
+    @Test func anUnknownOutcomeIsLookedUp() throws {
+        var sample = try SampleTable("unknown", seed: 7)
+        sample.catalog.setHooks(after: { _ throws(IcebergError) in throw .commitUnknown("the answer was lost") })
+        try sample.append(10)
+        #expect(SampleTable.sorted(try sample.scanned()) == sample.expected)
+        sample.catalog.setHooks(before: { _ throws(IcebergError) in throw .commitUnknown("the question was lost") })
+        let written = try sample.write(5)
+        let removals = Removals(sample.catalog.store)
+        #expect(throws: IcebergError.commitUnknown("the question was lost")) {
+            try SnapshotCommit.run(.append(written.files), on: sample.table, sample.settings)
+        }
+        #expect(removals.locations.isEmpty, "it may still arrive")
+    }
+
+    @Test func valuesThatDoNotFitRefuseTheWholeBatch() throws {
+        let sample = try SampleTable("unfit", seed: 8, spec: SampleTable.spec)
+        let inputs = SampleTable.fields.map { DataFileWriter.Input($0.id, $0.type.sqlType ?? .varchar) }
+        let writer = try DataFileWriter(sample.table.metadata, inputs, sample.table.store, random: SeededSource(1))
+        let columns = inputs.map { Column.constant($0.fieldID == 1 ? .int(1) : .null, $0.type, count: 3) }
+        let amount = Column(.numeric, capacity: 3)
+        for unscaled in [100, 12_345, 1] as [Int128] { amount.append(Decimal(unscaled: unscaled, scale: 3)) }
+        var bad = columns
+        bad[3] = amount
+        #expect(throws: IcebergError.parquet(.valueDoesNotFit(column: "amount", row: 1, .tooManyDigits(precision: 12, scale: 2)))) {
+            try writer.append(bad, count: 3)
+        }
+        bad = columns
+        bad[0] = .constant(.null, .int64, count: 3)
+        #expect(throws: IcebergError.parquet(.valueDoesNotFit(column: "id", row: 0, .missingInRequiredColumn))) {
+            try writer.append(bad, count: 3)
+        }
+        try writer.append(columns, count: 3)
+        #expect(try writer.finish().map(\.recordCount).reduce(0, +) == 3)
+    }
+}
+
+/// What a store in memory is told to remove from here on.
+private final class Removals: Sendable {
+    private let log = Mutex<[String]>([])
+
+    init(_ store: any ObjectStore) {
+        (store as? MemoryObjectStore)?.setFaults { operation, location in
+            if operation == .remove { self.log.withLock { $0.append(location) } }
+            return nil
+        }
+    }
+
+    var locations: [String] { log.withLock { $0 } }
+}
