@@ -3,6 +3,7 @@
 PyIceberg, DuckDB's iceberg extension and plain HTTP calls against `millrace serve --catalog`, with a restart in between and kills in the
 middle of commits.
 """
+import logging
 import os
 import random
 import shutil
@@ -16,9 +17,11 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import IntegerType, LongType, NestedField, StringType
+from pyiceberg.view.metadata import SQLViewRepresentation, ViewVersion
 
 from catalog_calls import play_scripts
 from catalog_duckdb import play_duckdb
+from catalog_s3 import play_s3
 from catalog_service import Service
 from harness import Checks
 
@@ -90,6 +93,22 @@ def play_pyiceberg(checks, service):
         checks.check(True, "a dropped table is gone")
 
 
+def play_views(checks, service):
+    catalog = service.client("dev")
+    catalog.create_namespace("seen")
+    sql = SQLViewRepresentation(type="sql", sql="SELECT 1 AS id", dialect="spark")
+    version = ViewVersion(version_id=1, schema_id=0, representations=[sql], default_namespace=["seen"])
+    view = catalog.create_view("seen.v", ROWS.schema, version)
+    checks.check(view.metadata.current_version_id == 1 and catalog.list_views("seen") == [("seen", "v")], "a view is made and listed")
+    checks.check(catalog.load_view("seen.v").metadata == view.metadata, "a view is loaded as it was made")
+    catalog.drop_view("seen.v")
+    checks.check(not catalog.view_exists("seen.v"), "a view is dropped")
+    for number in range(7):
+        catalog.create_table(f"seen.t{number}", schema=ROWS.schema)
+    found = [name for _, name in service.client("dev", **{"rest-page-size": "3"}).list_tables("seen")]
+    checks.check(found == [f"t{number}" for number in range(7)], "seven tables come in pages of three", str(found))
+
+
 def play_writers(checks, service, writers=3, appends=6):
     """Appends of several clients to one table: conflicts are tried again by the clients, and no row is lost or doubled."""
     service.client("dev").create_namespace("busy")
@@ -112,6 +131,33 @@ def play_writers(checks, service, writers=3, appends=6):
     found = sorted(service.client("dev").load_table("busy.t").scan().to_arrow()["id"].to_pylist())
     done = sorted(number * 1000 + step for number in range(writers) for step in range(appends))
     checks.check(not failures and found == done, f"{writers} clients append {appends} times each", f"{failures} {found}")
+
+
+def play_polls(checks, service, commits=30, kept=5):
+    """A table that is loaded over and over while it is committed to: no reader misses a file, and metadata files stay as few as the table says."""
+    catalog = service.client("dev")
+    catalog.create_namespace("polled")
+    settings = {"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": str(kept)}
+    table = catalog.create_table("polled.t", schema=ROWS.schema, properties=settings)
+    done, loads, failures = threading.Event(), [], []
+
+    def poll():
+        try:
+            client = service.client("dev")
+            while not done.is_set():
+                loads.append(client.load_table("polled.t").scan().to_arrow().num_rows)
+        except Exception as error:
+            failures.append(repr(error))
+
+    thread = threading.Thread(target=poll)
+    thread.start()
+    for _ in range(commits):
+        table.append(ROWS)
+    done.set()
+    thread.join()
+    checks.check(not failures and loads == sorted(loads) and len(loads) > 1, f"{len(loads)} loads during {commits} commits each see a whole table", str(failures))
+    files = [name for name in os.listdir(os.path.join(service.directory, "warehouse/dev/polled/t/metadata")) if name.endswith(".metadata.json")]
+    checks.check(len(files) == kept + 1, f"{kept} old metadata files are kept", str(len(files)))
 
 
 def play_kills(checks, service, seed, rounds=6):
@@ -154,6 +200,8 @@ def play_kills(checks, service, seed, rounds=6):
 
 def main():
     seed = int(sys.argv[1])
+    # What clients tell of conflicts and of files that are gone already is what is tested.
+    logging.disable(logging.WARNING)
     print(f"catalog: seed {seed}", flush=True)
     checks = Checks("catalog")
     directory = tempfile.mkdtemp(prefix="millrace-catalog-")
@@ -165,8 +213,11 @@ def main():
             service.restart()
             after = service.client("balloon-game").load_table("shop.orders").scan().to_arrow().sort_by("id")
             checks.check(before == after, "a restart keeps everything")
+            play_views(checks, service)
+            play_s3(checks, service, os.path.join(directory, "s3"))
             play_duckdb(checks, service)
             play_writers(checks, service)
+            play_polls(checks, service)
             play_kills(checks, service, seed)
     finally:
         shutil.rmtree(directory, ignore_errors=True)

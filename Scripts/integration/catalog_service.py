@@ -53,14 +53,14 @@ class Service:
         self.stop()
         self.start()
 
-    def client(self, warehouse, credential="root:secret"):
+    def client(self, warehouse, credential="root:secret", **more):
         """A client as the balloon tutorial makes it."""
         return RestCatalog(
             "balloon", **{
                 "uri": self.uri, "credential": credential, "header.content-type": "application/vnd.api+json",
                 "header.X-Iceberg-Access-Delegation": "vended-credentials", "header.Polaris-Realm": "POLARIS",
                 "oauth2-server-uri": self.uri + "/v1/oauth/tokens", "warehouse": warehouse, "scope": "PRINCIPAL_ROLE:ALL",
-            })
+            } | more)
 
     def call(self, method, path, body=None, form=None, headers=None):
         """Status and JSON of a plain request."""

@@ -3,6 +3,12 @@ import MillBase
 import MillIO
 import MillIceberg
 
+#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+
 /// Why a request is refused, in the REST catalog's words: a status and the name of an exception that clients know.
 package struct CatalogFailure: Error, Hashable, Sendable {
     package var status: Int
@@ -39,14 +45,22 @@ package struct CatalogFailure: Error, Hashable, Sendable {
         case let failure as CatalogFailure: self = failure
         case let error as BadBytes: self = .badRequest(error.what)
         case let error as IcebergError: self = Self.of(error)
-        case let failure as IOFailure:
-            self = CatalogFailure(failure.isDiskFull ? 507 : 503, "ServiceFailureException", failure.description)
+        case let failure as IOFailure: self = Self.of(failure)
         case let error as DatabaseError:
             let isFull = error.resultCode == .SQLITE_FULL
             self = CatalogFailure(
                 isFull ? 507 : 500, "ServiceFailureException",
                 "the catalog's database failed: \(error.message ?? error.resultCode.description)")
         default: self = CatalogFailure(500, "ServiceFailureException", "\(error)")
+        }
+    }
+
+    private static func of(_ failure: IOFailure) -> CatalogFailure {
+        switch failure.errorNumber {
+        case ENOENT: notFound(failure.description)
+        case EACCES: forbidden(failure.description)
+        case EINVAL: badRequest(failure.description)
+        default: CatalogFailure(failure.isDiskFull ? 507 : 503, "ServiceFailureException", failure.description)
         }
     }
 

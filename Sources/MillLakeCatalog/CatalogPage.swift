@@ -1,7 +1,7 @@
 import GRDB
 import MillIceberg
 
-/// A part of a long list: `pageToken` and `pageSize`. Without the first a list is whole.
+/// A part of a long list: `pageToken` and `pageSize`. Without both a list is whole.
 ///
 /// A token is the last name of the page before, in hexadecimal digits, so that what comes and goes in between moves nothing else.
 struct CatalogPage {
@@ -12,7 +12,7 @@ struct CatalogPage {
 
     init(_ request: CatalogRequest) throws {
         let token = request.query["pageToken"]
-        isAsked = token != nil
+        isAsked = token != nil || request.query["pageSize"] != nil
         guard let bytes = Self.bytes(token ?? ""), let after = String(validating: bytes, as: UTF8.self) else {
             throw CatalogFailure.badRequest("pageToken is not one that we gave")
         }

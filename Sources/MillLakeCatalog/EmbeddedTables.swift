@@ -1,4 +1,5 @@
 import GRDB
+import MillIO
 package import MillIceberg
 
 /// The tables of one warehouse of the embedded catalog, for the engine: no sockets and no tokens.
@@ -15,33 +16,58 @@ package struct EmbeddedTables: TableCatalog {
     }
 
     package func load(_ table: TableIdentifier) throws(IcebergError) -> LoadedTable {
-        try run(table) { warehouse in
+        try run("table \(table)") { warehouse in
             let (metadata, location) = try catalog.load(table, warehouse)
-            return LoadedTable(metadata: metadata, metadataLocation: location, config: warehouse.fileConfiguration(withKeys: true))
+            return Self.loaded(metadata, location, warehouse)
         }
     }
 
     package func commit(_ table: TableIdentifier, requirements: [TableRequirement], updates: [TableUpdate]) throws(IcebergError)
         -> LoadedTable
     {
-        try run(table) { warehouse in
+        try run("table \(table)") { warehouse in
             let (metadata, location) = try catalog.commit([TableChangeRequest(table, requirements, updates)], warehouse)[0]
-            return LoadedTable(metadata: metadata, metadataLocation: location, config: warehouse.fileConfiguration(withKeys: true))
+            return Self.loaded(metadata, location, warehouse)
         }
     }
 
-    private func run(_ table: TableIdentifier, _ body: (Warehouse) throws -> LoadedTable) throws(IcebergError) -> LoadedTable {
+    /// Makes a table below the warehouse.
+    ///
+    /// - Returns: the table as it was made: identifiers of its fields are the catalog's.
+    /// - Throws: `missing` without its namespace, `commitConflict` when there is one of that name.
+    package func create(
+        _ table: TableIdentifier, schema: IcebergSchema, spec: PartitionSpec = PartitionSpec(), properties: [String: String] = [:]
+    ) throws(IcebergError) -> LoadedTable {
+        try run("namespace \(table.namespace.joined(separator: "."))") { warehouse in
+            var new = NewTable(table, schema)
+            (new.spec, new.properties) = (spec, properties)
+            let (metadata, location) = try catalog.create(new, in: warehouse, isStaged: false)
+            return Self.loaded(metadata, location, warehouse)
+        }
+    }
+
+    /// - Throws: `missing` without its parent, `commitConflict` when it is there already.
+    package func create(namespace: [String], properties: [String: String] = [:]) throws(IcebergError) {
+        try run("namespace \(namespace.dropLast().joined(separator: "."))") { try catalog.makeNamespace(namespace, properties, $0) }
+    }
+
+    private static func loaded(_ table: TableMetadata, _ location: String?, _ warehouse: Warehouse) -> LoadedTable {
+        LoadedTable(metadata: table, metadataLocation: location, config: warehouse.fileConfiguration(withKeys: true))
+    }
+
+    /// - Parameter wanted: what is missing when something is.
+    private func run<T>(_ wanted: String, _ body: (Warehouse) throws -> T) throws(IcebergError) -> T {
         do {
             guard let found = try catalog.database.read({ try Warehouse.find(warehouse, $0) }) else {
                 throw IcebergError.missing("catalog \"\(warehouse)\"")
             }
             return try body(found)
-        } catch let error as IcebergError { throw error } catch {
+        } catch let error as IcebergError { throw error } catch let failure as IOFailure { throw .io(failure) } catch {
             let failure = CatalogFailure(any: error)
             switch failure.status {
-            case 404: throw .missing("table \"\(table)\" in catalog \"\(warehouse)\"")
+            case 404: throw .missing("\(wanted) in catalog \"\(warehouse)\"")
             case 409: throw .commitConflict(failure.message)
-            case 500, 503: throw .commitUnknown(failure.message)
+            case 500, 507: throw .commitUnknown(failure.message)
             default: throw .badRequest(failure.message)
             }
         }

@@ -23,21 +23,26 @@ extension LakeCatalog {
     func createNamespace(_ call: Call) throws -> CatalogAnswer {
         let body = try call.request.json()
         let levels = try body.required("namespace").textList("namespace")
-        try CatalogName.check(levels)
         try check(call.caller, .write, call.warehouse, levels)
         let properties = try body["properties"].isNull ? [:] : body["properties"].allTexts("properties")
-        try checkLocation(properties["location"], call.warehouse)
+        try makeNamespace(levels, properties, call.warehouse)
+        return CatalogAnswer(200, ["namespace": Self.json(levels), "properties": JSONValue(properties)])
+    }
+
+    /// - Throws: 404 without the parent, 409 when it is there.
+    func makeNamespace(_ levels: [String], _ properties: [String: String], _ warehouse: Warehouse) throws {
+        try CatalogName.check(levels)
+        try checkLocation(properties["location"], warehouse)
         try database.write { database in
             let parent = Array(levels.dropLast())
-            if !parent.isEmpty { _ = try NamespaceRow.get(parent, call.warehouse, database) }
-            guard try NamespaceRow.find(levels, call.warehouse, database) == nil else {
+            if !parent.isEmpty { _ = try NamespaceRow.get(parent, warehouse, database) }
+            guard try NamespaceRow.find(levels, warehouse, database) == nil else {
                 throw CatalogFailure.exists("Namespace \(levels.joined(separator: "."))")
             }
             try database.execute(
                 sql: "INSERT INTO namespaces (warehouse_id, path, parent, properties) VALUES (?, ?, ?, ?)",
-                arguments: [call.warehouse.id, CatalogName.path(levels), CatalogName.path(parent), JSONValue(properties).text])
+                arguments: [warehouse.id, CatalogName.path(levels), CatalogName.path(parent), JSONValue(properties).text])
         }
-        return CatalogAnswer(200, ["namespace": Self.json(levels), "properties": JSONValue(properties)])
     }
 
     func checkLocation(_ location: String?, _ warehouse: Warehouse) throws {

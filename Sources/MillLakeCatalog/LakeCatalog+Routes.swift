@@ -17,7 +17,8 @@ extension LakeCatalog {
         "POST /v1/{prefix}/tables/rename", "POST /v1/{prefix}/transactions/commit", "GET /v1/{prefix}/namespaces/{namespace}/views",
         "POST /v1/{prefix}/namespaces/{namespace}/views", "GET /v1/{prefix}/namespaces/{namespace}/views/{view}",
         "HEAD /v1/{prefix}/namespaces/{namespace}/views/{view}", "POST /v1/{prefix}/namespaces/{namespace}/views/{view}",
-        "DELETE /v1/{prefix}/namespaces/{namespace}/views/{view}", "POST /v1/{prefix}/views/rename",
+        "DELETE /v1/{prefix}/namespaces/{namespace}/views/{view}", "POST /v1/{prefix}/namespaces/{namespace}/register-view",
+        "POST /v1/{prefix}/views/rename",
     ]
 
     func route(_ request: CatalogRequest) throws -> CatalogAnswer {
@@ -83,6 +84,7 @@ extension LakeCatalog {
         case (_, 1, _): throw Self.wrongMethod(call.request, "GET, HEAD and DELETE")
         case ("POST", 2, "properties"): return try changeProperties(of: namespace, call)
         case ("POST", 2, "register"): return try registerTable(in: namespace, call)
+        case ("POST", 2, "register-view"): return try registerView(in: namespace, call)
         case ("GET", 2, "tables"): return try list(.table, in: namespace, call)
         case ("GET", 2, "views"): return try list(.view, in: namespace, call)
         case ("POST", 2, "tables"): return try createTable(in: namespace, call)

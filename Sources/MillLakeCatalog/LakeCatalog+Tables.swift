@@ -80,40 +80,29 @@ extension LakeCatalog {
 
     func createTable(in namespace: [String], _ call: Call) throws -> CatalogAnswer {
         let body = try call.request.json()
-        let name = TableIdentifier(namespace: namespace, name: try body.requiredString("name"))
-        try CatalogName.check(name.name, "table")
-        try check(call.caller, .write, call.warehouse, namespace, name.name)
-        let location = try database.read { database in
-            let row = try NamespaceRow.get(namespace, call.warehouse, database)
-            if let taken = try EntryRow.find(name, call.warehouse, database) {
-                throw CatalogFailure.exists("\(taken.kind == .table ? "Table" : "View") \(name)")
-            }
-            return try newLocation(body["location"].string, name, row, call.warehouse, database)
-        }
-        let table = try newTable(body, location)
-        if body["stage-create"].boolean == true { return answer(table, nil, call) }
-        let metadataLocation = try newMetadataLocation(table, after: nil, call.warehouse)
-        try writeMetadata(table, metadataLocation, call.warehouse)
-        try insertOrForget(.table, name, table.location, metadataLocation, call.warehouse)
-        return answer(table, metadataLocation, call)
+        let new = try NewTable(body, in: namespace)
+        try check(call.caller, .write, call.warehouse, namespace, new.name.name)
+        let (table, location) = try create(new, in: call.warehouse, isStaged: body["stage-create"].boolean == true)
+        return answer(table, location, call)
     }
 
-    /// The metadata that a request for a new table asks for: with identifiers of our own for its columns.
-    private func newTable(_ body: JSONValue, _ location: String) throws -> TableMetadata {
-        var properties = try body["properties"].isNull ? [:] : body["properties"].allTexts("properties")
-        let version = properties.removeValue(forKey: "format-version").map { Int($0) ?? 0 } ?? 2
-        guard (1...TableMetadata.formatVersionMax).contains(version) else {
-            throw CatalogFailure.badRequest("format-version is not one of 1 to \(TableMetadata.formatVersionMax)")
+    /// - Returns: the table, and where its metadata lies: nowhere if it is only staged.
+    /// - Throws: 404 without the namespace, 409 when the name is taken.
+    func create(_ new: NewTable, in warehouse: Warehouse, isStaged: Bool) throws -> (table: TableMetadata, location: String?) {
+        try CatalogName.check(new.name.name, "table")
+        let location = try database.read { database in
+            let namespace = try NamespaceRow.get(new.name.namespace, warehouse, database)
+            if let taken = try EntryRow.find(new.name, warehouse, database) {
+                throw CatalogFailure.exists("\(taken.kind == .table ? "Table" : "View") \(new.name)")
+            }
+            return try newLocation(new.location, new.name, namespace, warehouse, database)
         }
-        let (schema, ids) = try IcebergSchema(body.required("schema")).assigningFreshIDs()
-        let spec = try body["partition-spec"].isNull ? PartitionSpec() : PartitionSpec(unbound: body["partition-spec"]).remapped(ids)
-        let order = try body["write-order"].isNull ? SortOrder() : SortOrder(body["write-order"]).remapped(ids)
-        var table = TableMetadata(
-            formatVersion: version, tableUUID: makeUUID(), location: location, schema: schema, spec: spec, properties: properties,
-            nowMillis: nowMillis)
-        table.sortOrders = [order]
-        table.defaultSortOrderID = order.orderID
-        return try table.applying([])
+        let table = try new.metadata(tableUUID: makeUUID(), location: location, nowMillis: nowMillis)
+        if isStaged { return (table, nil) }
+        let metadataLocation = try newMetadataLocation(table, after: nil, warehouse)
+        try writeMetadata(table, metadataLocation, warehouse)
+        try insertOrForget(.table, new.name, table.location, metadataLocation, warehouse)
+        return (table, metadataLocation)
     }
 
     func registerTable(in namespace: [String], _ call: Call) throws -> CatalogAnswer {

@@ -1,4 +1,5 @@
 import GRDB
+import MillBase
 import MillIceberg
 import MillObjectStore
 
@@ -41,6 +42,23 @@ extension LakeCatalog {
         let metadataLocation = try write(view, number: 0, call.warehouse)
         try insertOrForget(.view, name, location, metadataLocation, call.warehouse)
         return Self.answer(view, metadataLocation)
+    }
+
+    func registerView(in namespace: [String], _ call: Call) throws -> CatalogAnswer {
+        let body = try call.request.json()
+        let name = TableIdentifier(namespace: namespace, name: try body.requiredString("name"))
+        try CatalogName.check(name.name, "view")
+        try check(call.caller, .write, call.warehouse, namespace, name.name)
+        let location = try body.requiredString("metadata-location")
+        try checkLocation(location, call.warehouse)
+        let view: ViewMetadata
+        do { view = try ViewMetadata(store(of: call.warehouse).get(location), location: location) } catch let error as IcebergError {
+            throw CatalogFailure.badRequest(error.sqlError.description)
+        }
+        try database.write { database in
+            try EntryRow.insert(.view, name, location: view.location, metadataLocation: location, call.warehouse, database)
+        }
+        return Self.answer(view, location)
     }
 
     func replaceView(_ name: TableIdentifier, _ call: Call) throws -> CatalogAnswer {

@@ -61,12 +61,7 @@ final class Server: Sendable {
         try environment.files.createDurableDirectory(options.dataDirectory)
         let directoryLock = try held ?? DirectoryLock(options.dataDirectory)
         let health = ServerHealth(environment.clock)
-        var http: HTTPServer?
-        if !options.http.isOff {
-            let server = HTTPServer(HTTPServerOptions(host: options.http.host, port: options.http.port), reporter: health, logger: logger)
-            try await server.start()
-            http = server
-        }
+        let http = try await startHTTP(options.http, health, logger)
         let meta = try MetaStore(path: options.dataDirectory + "/meta.db")
         let catalog = try await CatalogService.start(options.catalog, dataDirectory: options.dataDirectory, environment: environment, logger: logger)
         if let catalog { health.set(catalog: catalog) }
@@ -120,6 +115,13 @@ final class Server: Sendable {
             catalog: catalog, health: health, kafkaAddresses: bound.map(\.description), pgAddress: pgAddress,
             httpAddress: http?.port.map { "\(options.http.host):\($0)" }, catalogAddress: catalog?.address, ticks: ticks(log, clock, logger),
             troubles: troubles(engine, clock, logger), recovery: recovery)
+    }
+
+    private static func startHTTP(_ address: ListenAddress, _ health: ServerHealth, _ logger: Logger) async throws(SQLError) -> HTTPServer? {
+        guard !address.isOff else { return nil }
+        let server = HTTPServer(HTTPServerOptions(host: address.host, port: address.port), reporter: health, logger: logger)
+        try await server.start()
+        return server
     }
 
     /// What was found wrong with the logs.

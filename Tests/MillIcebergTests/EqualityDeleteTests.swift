@@ -7,7 +7,9 @@ import Testing
 @testable import MillIceberg
 
 @Suite struct EqualityDeleteTests {
-    private static let fields = [NestedField(1, "id", .long, isRequired: true), NestedField(2, "name", .string), NestedField(3, "small", .int)]
+    private static let fields = [
+        NestedField(1, "id", .long, isRequired: true), NestedField(2, "name", .string), NestedField(3, "small", .int),
+    ]
 
     /// A delete file as another writer would have it: by `name` and `small`.
     private func deleteFile(_ sample: SampleTable, _ keys: [(Scalar, Scalar)]) throws -> DataFile {

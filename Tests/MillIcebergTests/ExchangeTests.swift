@@ -1,6 +1,7 @@
 import MillBase
 import MillColumnar
 import MillIO
+import MillObjectStore
 import MillTestKit
 import Testing
 
@@ -30,7 +31,8 @@ private let exchangeDirectory = variable("MILLRACE_ICEBERG_EXCHANGE")
         let directory = try #require(exchangeDirectory) + "/ours"
         try files.createDirectory(directory)
         return try SampleTable(
-            name, seed: seed &+ UInt64(version), store: FileSystemStore(files), root: "file://" + directory, version: version, spec: spec,
+            name, seed: seed &+ UInt64(version), store: LocalObjectStore(environment: .system), root: "file://" + directory,
+            version: version, spec: spec,
             fields: fields,
             properties: ["commit.manifest.min-count-to-merge": "5"])
     }
@@ -87,10 +89,10 @@ private let exchangeDirectory = variable("MILLRACE_ICEBERG_EXCHANGE")
     @Test func tablesOfOthers() throws {
         let directory = try #require(exchangeDirectory) + "/theirs"
         guard files.exists(directory) else { return }
-        let store = FileSystemStore(files)
+        let store = LocalObjectStore(environment: .system)
         for name in try files.list(directory) where name.hasSuffix(".metadata") {
             let path = directory + "/" + name
-            let location = String(decoding: try store.get(path), as: UTF8.self)
+            let location = String(decoding: try store.get("file://" + path), as: UTF8.self)
             do {
                 let metadata = try TableMetadata(try store.get(location), location: location)
                 let table = IcebergTable(

@@ -72,7 +72,7 @@ import Testing
         for snapshot in sample.table.metadata.snapshots { _ = try sample.scanned(.snapshot(snapshot.id)) }
         // Nothing that is in no snapshot is left.
         let metadata = try sample.catalog.store.list("file:///lake/expire/metadata").map(\.location).filter { $0.hasSuffix(".json") }
-        let orphans = try OrphanSearch.find(sample.table, prefix: "file:///lake/expire", olderThanMicros: 1, metadataFiles: metadata)
+        let orphans = try OrphanSearch.find(sample.table, prefix: "file:///lake/expire", olderThanMicros: .max, metadataFiles: metadata)
         #expect(orphans.isEmpty)
     }
 
@@ -97,10 +97,10 @@ import Testing
         try sample.append(3)
         let lost = try sample.write(4).files.map(\.path)
         let metadata = try sample.catalog.store.list("file:///lake/orphans/metadata").map(\.location).filter { $0.hasSuffix(".json") }
-        let found = try OrphanSearch.find(sample.table, prefix: "file:///lake/orphans", olderThanMicros: 1, metadataFiles: metadata)
+        let found = try OrphanSearch.find(sample.table, prefix: "file:///lake/orphans", olderThanMicros: .max, metadataFiles: metadata)
         #expect(found.map(\.location) == lost)
         #expect(throws: IcebergError.self) {
-            try OrphanSearch.find(sample.table, prefix: "file:///lake/other", olderThanMicros: 1, metadataFiles: [])
+            try OrphanSearch.find(sample.table, prefix: "file:///lake/other", olderThanMicros: .max, metadataFiles: [])
         }
     }
 

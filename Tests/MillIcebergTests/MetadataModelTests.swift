@@ -86,6 +86,22 @@ import Testing
         }
     }
 
+    @Test func numbersFromWhichOthersCountOnAreBounded() throws {
+        let table = TableMetadata(tableUUID: "u", location: "file:///t", schema: IcebergSchema([NestedField(1, "id", .long)]), nowMillis: 7)
+        for key in ["last-sequence-number", "last-updated-ms", "next-row-id"] {
+            for bad in [Int64.max, -1] {
+                #expect(throws: BadBytes.self, "\(key) \(bad)") { try TableMetadata(table.json.with(key, .int(bad))) }
+            }
+        }
+        let snapshot: JSONValue = ["snapshot-id": 1, "timestamp-ms": 5, "sequence-number": 1]
+        #expect(try Snapshot(snapshot).sequenceNumber == 1)
+        for key in ["timestamp-ms", "sequence-number", "first-row-id", "added-rows"] {
+            #expect(throws: BadBytes.self) { try Snapshot(snapshot.with(key, .int(.max))) }
+        }
+        let reference = try SnapshotReference(["snapshot-id": 1, "type": "tag", "max-ref-age-ms": .int(.max), "max-snapshot-age-ms": .int(.min)])
+        #expect(reference.maxRefAgeMillis == 1 << 60 && reference.maxSnapshotAgeMillis == 0)
+    }
+
     @Test func sourcesOfPartitionsMustFit() throws {
         let schema = IcebergSchema([NestedField(1, "name", .string)])
         let table = TableMetadata(tableUUID: "u", location: "file:///t", schema: schema, nowMillis: 7)

@@ -1,5 +1,6 @@
 import MillColumnar
 import MillIO
+import MillObjectStore
 import MillParquet
 import MillTestKit
 import Synchronization
@@ -18,7 +19,7 @@ import Testing
         #expect(sample.table.metadata.nextRowID == (version == 3 ? 5301 : 0))
     }
 
-    @Test(arguments: [2, 3], 1...4) func deletedRowsStayAway(version: Int, seed: UInt64) throws {
+    @Test(arguments: [2, 3], 1...2) func deletedRowsStayAway(version: Int, seed: UInt64) throws {
         var sample = try SampleTable("deletes", seed: seed, version: version, spec: seed % 2 == 0 ? SampleTable.spec : PartitionSpec())
         try sample.append(2000)
         for round in 0..<4 {
@@ -54,7 +55,7 @@ import Testing
         try sample.append(10)
         let other = Mutex(sample)
         let tries = Mutex(0)
-        let store = sample.catalog.store
+        let removals = Removals(sample.catalog.store)
         sample.catalog.setHooks(before: { _ throws(IcebergError) in
             let number = tries.withLock { count in
                 count += 1
@@ -64,13 +65,12 @@ import Testing
             if number == 1 { other.withLock { sample in _ = try? sample.append(7) } }
         })
         let written = try sample.write(20)
-        let before = store.removals.count
         sample.table = try SnapshotCommit.run(.append(written.files), on: sample.table, sample.settings).table
         sample.keep(written)
         sample.rows.merge(other.withLock { $0.rows }) { $1 }
         #expect(SampleTable.sorted(try sample.scanned()) == sample.expected)
         #expect(sample.rows.count == 37)
-        let removed = store.removals.dropFirst(before)
+        let removed = removals.locations
         #expect(removed.count == 1 && removed.allSatisfy { $0.contains("/snap-") }, "only the list of the failed try goes")
     }
 
@@ -94,11 +94,11 @@ import Testing
         #expect(SampleTable.sorted(try sample.scanned()) == sample.expected)
         sample.catalog.setHooks(before: { _ throws(IcebergError) in throw .commitUnknown("the question was lost") })
         let written = try sample.write(5)
-        let removals = sample.catalog.store.removals.count
+        let removals = Removals(sample.catalog.store)
         #expect(throws: IcebergError.commitUnknown("the question was lost")) {
             try SnapshotCommit.run(.append(written.files), on: sample.table, sample.settings)
         }
-        #expect(sample.catalog.store.removals.count == removals, "it may still arrive")
+        #expect(removals.locations.isEmpty, "it may still arrive")
     }
 
     @Test func valuesThatDoNotFitRefuseTheWholeBatch() throws {
@@ -121,4 +121,18 @@ import Testing
         try writer.append(columns, count: 3)
         #expect(try writer.finish().map(\.recordCount).reduce(0, +) == 3)
     }
+}
+
+/// What a store in memory is told to remove from here on.
+private final class Removals: Sendable {
+    private let log = Mutex<[String]>([])
+
+    init(_ store: any ObjectStore) {
+        (store as? MemoryObjectStore)?.setFaults { operation, location in
+            if operation == .remove { self.log.withLock { $0.append(location) } }
+            return nil
+        }
+    }
+
+    var locations: [String] { log.withLock { $0 } }
 }

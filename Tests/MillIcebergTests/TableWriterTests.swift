@@ -5,7 +5,9 @@ import Testing
 @testable import MillIceberg
 
 @Suite struct TableWriterTests {
-    private static let fields = [NestedField(1, "id", .long, isRequired: true), NestedField(2, "name", .string), NestedField(3, "small", .int)]
+    private static let fields = [
+        NestedField(1, "id", .long, isRequired: true), NestedField(2, "name", .string), NestedField(3, "small", .int),
+    ]
     private static let inputs = [DataFileWriter.Input(1, .int32), DataFileWriter.Input(2, .varchar), DataFileWriter.Input(3, .int16)]
 
     private func columns(_ rows: [(id: Int, name: String, small: Int)]) -> [Column] {
@@ -58,7 +60,9 @@ import Testing
             if random.oneIn(2) {
                 try writer.commit(summary: [("epoch", "\(epoch)")])
                 sample.table = writer.table
-                #expect(try table(sample) == Dictionary(uniqueKeysWithValues: model.map { (Int64($0.key), "\($0.value.name) int(\($0.value.small))") }))
+                #expect(
+                    try table(sample)
+                        == Dictionary(uniqueKeysWithValues: model.map { (Int64($0.key), "\($0.value.name) int(\($0.value.small))") }))
                 #expect(sample.table.metadata.newestSummaryValue("epoch") == "\(epoch)")
                 if random.oneIn(2) {
                     var settings = Compaction.Settings()

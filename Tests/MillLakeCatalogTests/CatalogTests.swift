@@ -107,6 +107,7 @@ import Testing
         #expect(names == (0..<7).map { "t\($0)" })
         #expect(token == "end")
         #expect(try world.call("GET", "namespaces/shop/tables").json["identifiers"].array?.count == 7)
+        #expect(try world.call("GET", "namespaces/shop/tables?pageSize=5").json["identifiers"].array?.count == 5)
         #expect(try world.call("GET", "namespaces/shop/tables?pageToken=zz").status == 400)
         #expect(try world.call("GET", "namespaces/shop/tables?pageToken=&pageSize=0").status == 400)
     }
@@ -150,6 +151,8 @@ import Testing
         #expect(try world.call("GET", "namespaces/shop/tables").json["identifiers"].array?.isEmpty == true)
         #expect(try world.call("DELETE", "namespaces/shop/views/v").status == 204)
         #expect(try world.call("GET", "namespaces/shop/views/v").errorType == "NoSuchViewException")
+        let again: JSONValue = ["name": "again", "metadata-location": replaced.json["metadata-location"]]
+        #expect(try world.call("POST", "namespaces/shop/register-view", again).json["metadata"] == replaced.json["metadata"])
     }
 
     // MARK: Hostile requests

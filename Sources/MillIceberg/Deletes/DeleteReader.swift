@@ -29,7 +29,7 @@ struct DeleteReader {
             let object = try store.openForReading(file.path)
             var found = 0
             // Not before the object is known to be that long: the count is anybody's.
-            guard offset + count <= Int64(try object.size()) else {
+            guard offset <= Int64(try object.size()) - count else {
                 throw IOFailure("read", path: file.path, errorNumber: 5, detail: "it ends before a deletion vector")
             }
             var buffer = [UInt8](repeating: 0, count: Int(count))

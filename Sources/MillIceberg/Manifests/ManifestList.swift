@@ -44,7 +44,7 @@ package enum ManifestList {
             }
             if let id = nextRowID, manifest.content == .data, manifest.firstRowID == nil {
                 manifest.firstRowID = id
-                nextRowID = id + (manifest.added?.rows ?? 0) + (manifest.existing?.rows ?? 0)
+                nextRowID = id.plus(manifest.added?.rows ?? 0).plus(manifest.existing?.rows ?? 0)
             }
             do throws(AvroError) { try writer.append(avro(manifest, header.formatVersion)) } catch { throw .avro(error) }
             numbered.append(manifest)
@@ -116,8 +116,11 @@ package enum ManifestList {
             minSequenceNumber: fields.int(Field.minSequenceNumber, of: values) ?? 0,
             addedSnapshotID: fields.int(Field.addedSnapshotID, of: values) ?? 0)
         func counts(_ files: Int, _ rows: Int) -> ManifestFile.Counts? {
-            fields.int(files, of: values).map { ManifestFile.Counts(files: Int($0), rows: fields.int(rows, of: values) ?? 0) }
+            // Below zero is as good as not said.
+            guard let count = fields.int(files, of: values), count >= 0 else { return nil }
+            return ManifestFile.Counts(files: Int(count), rows: max(0, fields.int(rows, of: values) ?? 0))
         }
+        guard result.byteCount >= 0 else { throw BadBytes("a manifest has fewer than no bytes") }
         result.added = counts(Field.addedFiles, Field.addedRows)
         result.existing = counts(Field.existingFiles, Field.existingRows)
         result.deleted = counts(Field.deletedFiles, Field.deletedRows)

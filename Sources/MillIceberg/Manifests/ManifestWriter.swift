@@ -53,9 +53,9 @@ package struct ManifestWriter {
         } catch { throw .malformed(location: entry.file.path, what: error.what) }
         let rows = entry.file.recordCount
         switch entry.status {
-        case .added: added = .init(files: added.files + 1, rows: added.rows + rows)
-        case .existing: existing = .init(files: existing.files + 1, rows: existing.rows + rows)
-        case .deleted: deleted = .init(files: deleted.files + 1, rows: deleted.rows + rows)
+        case .added: added = .init(files: added.files + 1, rows: added.rows.plus(rows))
+        case .existing: existing = .init(files: existing.files + 1, rows: existing.rows.plus(rows))
+        case .deleted: deleted = .init(files: deleted.files + 1, rows: deleted.rows.plus(rows))
         }
         if entry.isLive, let number = entry.sequenceNumber { minSequenceNumber = min(minSequenceNumber ?? number, number) }
         for index in summaries.indices { summaries[index].add(entry.file.partition[index]) }

@@ -1,5 +1,19 @@
 /// Members that are lists of one kind, and texts by names, read strictly: what a client asks for is not half done.
 extension JSONValue {
+    static let countMax = Int64(1) << 60
+
+    /// What is counted on from: times, sequence numbers, rows. Not negative, and so far from the end of 64 bits that nobody's sum overflows.
+    package func requiredCount(_ key: String) throws(BadBytes) -> Int64 {
+        let value = try requiredInt64(key)
+        guard (0...Self.countMax).contains(value) else { throw BadBytes("\"\(key)\" is \(value), which is not one of 0 to \(Self.countMax)") }
+        return value
+    }
+
+    package func optionalCount(_ key: String) throws(BadBytes) -> Int64? { self[key].isNull ? nil : try requiredCount(key) }
+
+    /// An age in milliseconds; some writers say the largest number there is where they mean for ever.
+    func age(_ key: String) -> Int64? { self[key].int64.map { min(max($0, 0), Self.countMax) } }
+
     package func optionalInt64(_ key: String) throws(BadBytes) -> Int64? { self[key].isNull ? nil : try requiredInt64(key) }
 
     package func requiredInt64s(_ key: String) throws(BadBytes) -> [Int64] {

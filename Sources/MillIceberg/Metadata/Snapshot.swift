@@ -39,9 +39,9 @@ package struct Snapshot: Hashable, Sendable {
         let summary = json["summary"].texts
         self.init(
             id: try json.requiredInt64("snapshot-id"), parentID: json["parent-snapshot-id"].int64,
-            sequenceNumber: json["sequence-number"].int64 ?? 0, timestampMillis: try json.requiredInt64("timestamp-ms"),
+            sequenceNumber: try json.optionalCount("sequence-number") ?? 0, timestampMillis: try json.requiredCount("timestamp-ms"),
             manifestList: json["manifest-list"].string, summary: summary.sorted { $0.key < $1.key }.map { ($0.key, $0.value) },
-            schemaID: json["schema-id"].int, firstRowID: json["first-row-id"].int64, addedRows: json["added-rows"].int64)
+            schemaID: json["schema-id"].int, firstRowID: try json.optionalCount("first-row-id"), addedRows: try json.optionalCount("added-rows"))
     }
 
     package var json: JSONValue {
@@ -70,8 +70,8 @@ package struct SnapshotReference: Hashable, Sendable {
         snapshotID = try json.requiredInt64("snapshot-id")
         isBranch = json["type"].string != "tag"
         minSnapshotsToKeep = json["min-snapshots-to-keep"].int
-        maxSnapshotAgeMillis = json["max-snapshot-age-ms"].int64
-        maxRefAgeMillis = json["max-ref-age-ms"].int64
+        maxSnapshotAgeMillis = json.age("max-snapshot-age-ms")
+        maxRefAgeMillis = json.age("max-ref-age-ms")
     }
 
     package var json: JSONValue {

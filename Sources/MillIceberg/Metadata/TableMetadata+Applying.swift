@@ -207,7 +207,7 @@ private struct TableChange {
             }
             guard first >= table.nextRowID else { throw .commitConflict("first row id \(first) is not at least \(table.nextRowID)") }
             let (next, hasOverflow) = first.addingReportingOverflow(added)
-            guard !hasOverflow else { throw .badRequest("snapshot \(snapshot.id) has too many rows") }
+            guard !hasOverflow, next <= JSONValue.countMax else { throw .badRequest("snapshot \(snapshot.id) has too many rows") }
             table.nextRowID = next
         }
         table.snapshots.append(snapshot)

@@ -10,8 +10,8 @@ extension TableMetadata {
         formatVersion = version
         tableUUID = json["table-uuid"].string ?? ""
         location = try json.requiredString("location")
-        lastSequenceNumber = json["last-sequence-number"].int64 ?? 0
-        lastUpdatedMillis = try json.requiredInt64("last-updated-ms")
+        lastSequenceNumber = try json.optionalCount("last-sequence-number") ?? 0
+        lastUpdatedMillis = try json.requiredCount("last-updated-ms")
         lastColumnID = try json.requiredInt("last-column-id")
         schemas = []
         // Format 1 has one, under a name of its own.
@@ -36,13 +36,13 @@ extension TableMetadata {
         }
         for value in json["snapshot-log"].array ?? [] {
             snapshotLog.append(
-                .init(timestampMillis: try value.requiredInt64("timestamp-ms"), snapshotID: try value.requiredInt64("snapshot-id")))
+                .init(timestampMillis: try value.requiredCount("timestamp-ms"), snapshotID: try value.requiredInt64("snapshot-id")))
         }
         for value in json["metadata-log"].array ?? [] {
             metadataLog.append(
-                .init(timestampMillis: try value.requiredInt64("timestamp-ms"), metadataFile: try value.requiredString("metadata-file")))
+                .init(timestampMillis: try value.requiredCount("timestamp-ms"), metadataFile: try value.requiredString("metadata-file")))
         }
-        nextRowID = json["next-row-id"].int64 ?? 0
+        nextRowID = try json.optionalCount("next-row-id") ?? 0
         statistics = json["statistics"].array ?? []
         partitionStatistics = json["partition-statistics"].array ?? []
         guard schema(id: currentSchemaID) != nil else { throw BadBytes("there is no schema \(currentSchemaID), which is the current one") }

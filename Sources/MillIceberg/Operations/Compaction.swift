@@ -90,7 +90,7 @@ package struct Compaction: Sendable {
         // Files of older specs have partition values that do not say where their rows belong now: they are written anew alone.
         var places: [Place: [ScanPlan.Task]] = [:]
         var order: [Place] = []
-        for task in plan.tasks where task.file.fileByteCount < settings.targetFileBytes * 3 / 4 || isWorn(task) {
+        for task in plan.tasks where task.file.fileByteCount < settings.targetFileBytes / 4 * 3 || isWorn(task) {
             let place = Place(specID: task.file.specID, partition: task.file.partition)
             if places[place] == nil { order.append(place) }
             places[place, default: []].append(task)
@@ -112,7 +112,7 @@ package struct Compaction: Sendable {
 
     /// Whether so many rows are deleted as far as the manifests tell.
     private func isWorn(_ task: ScanPlan.Task) -> Bool {
-        let deleted = task.deletes.filter { DeleteIndex.onlyDataFile($0.file) != nil }.reduce(0) { $0 + $1.file.recordCount }
+        let deleted = task.deletes.filter { DeleteIndex.onlyDataFile($0.file) != nil }.reduce(Int64(0)) { $0.plus($1.file.recordCount) }
         return deleted > 0 && Double(deleted) >= Double(task.file.recordCount) * settings.deletedShareMin
     }
 }

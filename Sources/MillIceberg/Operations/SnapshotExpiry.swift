@@ -37,7 +37,7 @@ package struct SnapshotExpiry: Sendable {
 
     /// The snapshots that may go: not named by a branch or a tag, and neither young enough nor recent enough on a branch.
     package func expired(_ metadata: TableMetadata, nowMillis: Int64) -> [Int64] {
-        let limit = nowMillis - Int64(settings.age / .milliseconds(1))
+        let limit = nowMillis.minus(Int64(exactly: (settings.age / .milliseconds(1)).rounded()) ?? .max)
         var kept: Set<Int64> = []
         for reference in metadata.references.values {
             kept.insert(reference.snapshotID)
@@ -45,7 +45,7 @@ package struct SnapshotExpiry: Sendable {
             var next = metadata.snapshot(id: reference.snapshotID)
             var place = 0
             let minimum = reference.minSnapshotsToKeep ?? settings.keepMin
-            let oldest = reference.maxSnapshotAgeMillis.map { nowMillis - $0 } ?? limit
+            let oldest = reference.maxSnapshotAgeMillis.map { nowMillis.minus($0) } ?? limit
             while let snapshot = next, place < settings.keepMax ?? .max, place < minimum || snapshot.timestampMillis >= oldest {
                 // A parent that leads back would be walked for ever.
                 guard place == 0 || kept.insert(snapshot.id).inserted else { break }

@@ -21,30 +21,30 @@ struct SummaryFigures {
     private static func bytes(_ file: DataFile) -> Int64 { file.contentByteCount ?? file.fileByteCount }
 
     mutating func add(_ file: DataFile) {
-        addedBytes += Self.bytes(file)
+        addedBytes = addedBytes.plus(Self.bytes(file))
         if file.content == .data {
             addedFiles += 1
-            addedRows += file.recordCount
+            addedRows = addedRows.plus(file.recordCount)
         } else {
             addedDeleteFiles += 1
-            addedPositionDeletes += file.recordCount
+            addedPositionDeletes = addedPositionDeletes.plus(file.recordCount)
             if file.isDeletionVector { addedVectors += 1 }
         }
     }
 
     mutating func remove(_ file: DataFile) {
-        removedBytes += Self.bytes(file)
+        removedBytes = removedBytes.plus(Self.bytes(file))
         switch file.content {
         case .data:
             removedFiles += 1
-            removedRows += file.recordCount
+            removedRows = removedRows.plus(file.recordCount)
         case .positionDeletes:
             removedDeleteFiles += 1
-            removedPositionDeletes += file.recordCount
+            removedPositionDeletes = removedPositionDeletes.plus(file.recordCount)
             if file.isDeletionVector { removedVectors += 1 }
         case .equalityDeletes:
             removedDeleteFiles += 1
-            removedEqualityDeletes += file.recordCount
+            removedEqualityDeletes = removedEqualityDeletes.plus(file.recordCount)
         }
     }
 
@@ -71,7 +71,7 @@ struct SummaryFigures {
         func total(_ key: String, _ added: some BinaryInteger, _ removed: some BinaryInteger) {
             // A parent that does not say makes the sum unknown, which is said by saying nothing.
             guard let before = parent == nil ? 0 : parent?.summaryValue(key).flatMap({ Int64($0) }) else { return }
-            result.append((key, "\(max(0, before + Int64(added) - Int64(removed)))"))
+            result.append((key, "\(max(0, before.plus(Int64(added)).minus(Int64(removed))))"))
         }
         total("total-records", addedRows, removedRows)
         total("total-files-size", addedBytes, removedBytes)

@@ -21,7 +21,9 @@ extension PartitionSpec {
         var fields: [PartitionField] = []
         for part in Self.parts(text) {
             let (transform, column) = try Self.transform(part)
-            guard let source = schema.field(named: column) else { throw .badRequest("partition_by names column \"\(column)\", which there is not") }
+            guard let source = schema.field(named: column) else {
+                throw .badRequest("partition_by names column \"\(column)\", which there is not")
+            }
             guard transform.resultType(of: source.type) != nil else {
                 throw .badRequest("partition_by has \"\(part)\", but column \"\(column)\" is \(source.type)")
             }
@@ -64,7 +66,8 @@ extension PartitionSpec {
             default: nil
             }
         guard let transform, let column = arguments.first(where: { arguments.count == 1 || Int($0) == nil }) else {
-            throw .badRequest("partition_by has \"\(part)\", which is neither a column nor year, month, day, hour, bucket(n, c) or truncate(w, c)")
+            throw .badRequest(
+                "partition_by has \"\(part)\", which is neither a column nor year, month, day, hour, bucket(n, c) or truncate(w, c)")
         }
         return (transform, column)
     }

@@ -38,7 +38,9 @@ package final class TableWriter {
         self.key = key
         self.settings = settings
         if let key {
-            guard !key.isEmpty, key.allSatisfy(inputs.indices.contains) else { throw .badRequest("an upsert needs a key of columns that are written") }
+            guard !key.isEmpty, key.allSatisfy(inputs.indices.contains) else {
+                throw .badRequest("an upsert needs a key of columns that are written")
+            }
             var places = try KeyPlaces(table.metadata.currentSchema, key.map { inputs[$0].fieldID }, keysMax: settings.keysMax)
             try places.refresh(table, branch: settings.commit.branch)
             self.places = places
@@ -151,7 +153,9 @@ package final class TableWriter {
         let before = base
         base = snapshotID
         // Others were faster: their rows have keys too.
-        if let snapshotID, done.metadata.snapshot(id: snapshotID)?.parentID != before { try places?.refresh(done, branch: settings.commit.branch) }
+        if let snapshotID, done.metadata.snapshot(id: snapshotID)?.parentID != before {
+            try places?.refresh(done, branch: settings.commit.branch)
+        }
         return snapshotID
     }
 

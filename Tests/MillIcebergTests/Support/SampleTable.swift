@@ -1,5 +1,6 @@
 import MillColumnar
 import MillIO
+import MillObjectStore
 import MillTestKit
 
 @testable import MillIceberg
@@ -34,7 +35,7 @@ struct SampleTable {
     ])
 
     init(
-        _ name: String, seed: UInt64, store: FileSystemStore = FileSystemStore(), root: String = "file:///lake", version: Int = 2,
+        _ name: String, seed: UInt64, store: any ObjectStore = MemoryObjectStore(), root: String = "file:///lake", version: Int = 2,
         spec: PartitionSpec = PartitionSpec(), fields: [NestedField] = SampleTable.fields, properties: [String: String] = [:]
     ) throws {
         catalog = TestCatalog(store)

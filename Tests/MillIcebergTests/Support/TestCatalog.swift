@@ -17,9 +17,9 @@ final class TestCatalog: TableCatalog {
     }
 
     private let state = Mutex(State())
-    let store: FileSystemStore
+    let store: any ObjectStore
 
-    init(_ store: FileSystemStore) { self.store = store }
+    init(_ store: any ObjectStore) { self.store = store }
 
     /// Called with the number of each commit before it is looked at, and after it was made.
     func setHooks(
