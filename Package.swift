@@ -55,7 +55,9 @@ let modules: [Module] = [
     Module(name: "MillDataflow", uses: ["MillBase", "MillColumnar", "MillIO", "MillExpr", "MillState", "MillStore", "MillPlan", "MillConnectorKit"]),
     Module(
         name: "MillMeta", uses: ["MillBase", "MillColumnar", "MillConnectorKit", "MillPlan", "MillCatalog", "CChecksum"], packages: [("GRDB", "GRDB.swift")]),
-    Module(name: "MillConnectors", uses: ["MillBase", "MillColumnar", "MillIO", "MillText", "MillLog", "MillKafkaWire", "MillConnectorKit", "CRdkafka"]),
+    Module(
+        name: "MillConnectors",
+        uses: ["MillBase", "MillColumnar", "MillIO", "MillText", "MillLog", "MillKafkaWire", "MillParquet", "MillConnectorKit", "CRdkafka"]),
     Module(name: "MillCatalogClient", uses: ["MillBase", "MillIO", "MillHTTPClient", "MillObjectStore", "MillIceberg"]),
     Module(
         name: "MillLakeCatalog", uses: ["MillBase", "MillColumnar", "MillIO", "MillObjectStore", "MillIceberg", "CCrypto"], packages: [("GRDB", "GRDB.swift")]),
@@ -82,6 +84,7 @@ let modules: [Module] = [
 /// Tests may use MillTestKit and everything their module uses; a few need more.
 let testExtras: [String: [String]] = [
     "MillOptimizer": ["MillSQL", "MillCatalog", "MillBinder", "MillMeta"],
+    "MillEngine": ["MillParquet"],
     "MillCatalogClient": ["MillColumnar", "MillLakeCatalog"],
     "MillLog": [],
     "MillDataflow": [],

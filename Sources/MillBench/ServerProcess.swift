@@ -24,7 +24,7 @@ final class ServerProcess {
         try environment.files.createDirectory(directory)
         let said = directory + "/server.log"
         var arguments = [program, "serve", "--data-dir", directory, "--workers", "\(workerCount)"]
-        arguments += ["--kafka", "127.0.0.1:0", "--pg", hasPg ? "127.0.0.1:0" : "off", "--http", "off"]
+        arguments += ["--kafka", "127.0.0.1:0", "--pg", hasPg ? "127.0.0.1:0" : "off", "--http", "off", "--catalog", "off"]
         if let checkpointMillis { arguments += ["--checkpoint-interval", "\(checkpointMillis)"] }
         process = try Self.spawn(arguments, said)
         let deadline = environment.clock.monotonicNanos + UInt64(Self.startSecondsMax * 1e9)

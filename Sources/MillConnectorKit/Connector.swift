@@ -16,6 +16,8 @@ package protocol SourceConnector: Sendable {
     var incarnation: String? { get }
     /// Before anything is asked: what `incarnation` was when the source was read last. If it is another now, every question is answered by 55000.
     func expect(incarnation: String)
+    /// What columns its records have, for a source that is declared without; nil when they do not say.
+    func columns() throws(SQLError) -> [Field]?
     /// The splits now, each with the offset where the source begins: `scan.startup.mode` is resolved here, once, and the
     /// answer is stored as the source's origin. A topic that does not exist yet gives no splits or is created.
     func resolveOrigin() throws(SQLError) -> [SourceSplit: SplitOffset]
@@ -33,6 +35,7 @@ package protocol SourceConnector: Sendable {
 
 extension SourceConnector {
     package var numbersRecords: Bool { true }
+    package func columns() throws(SQLError) -> [Field]? { nil }
     package var status: String? { nil }
     package var incarnation: String? { nil }
     package func expect(incarnation: String) {}
@@ -61,7 +64,8 @@ extension SQLError {
 package protocol Decoder: AnyObject {
     /// Decodes all records of `chunk`: one row per accepted record in order, of the columns the decoder was made for, and
     /// what was rejected. `columns` of the batches follow the order asked for at creation.
-    func decode(_ chunk: RawChunk) -> DecodedChunk
+    /// - Throws: what is wrong with the whole split, such as a file that cannot be read. Never of one record.
+    func decode(_ chunk: RawChunk) throws(SQLError) -> DecodedChunk
 }
 
 /// What a decoder makes of one chunk.

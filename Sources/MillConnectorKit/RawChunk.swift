@@ -1,7 +1,9 @@
 
 /// Records of one split as they came, before decoding: one buffer and where each record's value lies in it.
 ///
-/// Fed by a `SplitReader`, consumed by a `Decoder` on the same worker. Arrays have `count` entries. The buffer has at least
+/// Or, of a file that is kept in columns, which rows: its decoder reads those by itself, and of them the columns that it was made for.
+///
+/// Fed by a `SplitReader`, consumed by a `Decoder` on the same worker. Arrays have `count` entries, none for rows. The buffer has at least
 /// 64 readable bytes after its end, which vectorised decoders touch. Records in ascending order with a newline byte right after
 /// each (outside its length) are the cheapest to decode: a text decoder then parses many at once and copies nothing. Strings of
 /// the batches made from a chunk may point into its buffer and keep it alive.
@@ -20,10 +22,13 @@ package final class RawChunk: @unchecked Sendable {
     package let nextOffset: SplitOffset
     /// `SourceSplit.partition` of the split, for the hidden column of that name.
     package let partition: Int32
+    /// Rows of a file in columns, in place of records.
+    package let rows: FileRows?
     /// Keeps the buffer alive.
-    private let owner: AnyObject
+    private let owner: AnyObject?
 
-    package var count: Int { starts.count }
+    /// Records, or rows.
+    package var count: Int { rows?.range.count ?? starts.count }
 
     package static let unknownTime = Int64.min
 
@@ -39,7 +44,36 @@ package final class RawChunk: @unchecked Sendable {
         self.timestamps = timestamps
         self.nextOffset = nextOffset
         self.partition = partition
+        rows = nil
         self.owner = owner
+    }
+
+    /// Rows of a file in columns, which take about `byteCount` bytes of it. A row's position is its number.
+    package init(_ rows: FileRows, byteCount: Int, partition: Int32 = 0) {
+        bytes = Self.noBytes
+        self.byteCount = byteCount
+        starts = []
+        lengths = []
+        positions = []
+        timestamps = nil
+        nextOffset = SplitOffset(rows.range.upperBound)
+        self.partition = partition
+        self.rows = rows
+        owner = nil
+    }
+
+    /// What readers may touch behind no bytes at all.
+    private nonisolated(unsafe) static let noBytes = UnsafeRawPointer(UnsafeMutableRawPointer.allocate(byteCount: 64, alignment: 64))
+}
+
+/// Rows of an open file, as the connector that opened it and the decoder that belongs to it know it.
+package struct FileRows: Sendable {
+    package var file: any AnyObject & Sendable
+    package var range: Range<Int64>
+
+    package init(file: any AnyObject & Sendable, range: Range<Int64>) {
+        self.file = file
+        self.range = range
     }
 }
 
@@ -70,6 +104,11 @@ package struct SourceSplit: Hashable, Comparable, Sendable {
 extension RawChunk {
     /// The records before `end`, sharing the buffer.
     package func prefix(before end: SplitOffset) -> RawChunk {
+        if var rows {
+            guard rows.range.upperBound > end.position else { return self }
+            rows.range = rows.range.lowerBound..<max(end.position, rows.range.lowerBound)
+            return RawChunk(rows, byteCount: byteCount, partition: partition)
+        }
         var count = positions.count
         while count > 0, positions[count - 1] >= end.position { count -= 1 }
         if count == positions.count { return self }

@@ -8,7 +8,7 @@ package enum SourceConnectors {
     /// What CREATE SOURCE got from its options.
     package struct Made: Sendable {
         package var connector: any SourceConnector
-        /// The format that the options name, Flink's way; nil when the statement says FORMAT.
+        /// nil when nobody says it and the connector does not know.
         package var format: SourceFormat?
         /// For the client: what was understood but has no effect.
         package var notices: [String]
@@ -16,20 +16,27 @@ package enum SourceConnectors {
 
     /// - Parameters:
     ///   - options: all of `WITH (...)`, `connector` among them.
+    ///   - format: what FORMAT and ENCODE say; nil when the statement has none, then Flink's option does, or the names of files.
     ///   - embedded: our own broker, if it runs; a Kafka source whose brokers are all its listeners reads the log directly.
     /// - Throws: 22023 for a missing, unknown or wrong option. Nothing is contacted yet.
-    package static func make(_ options: [String: String], environment: Environment, embedded: EmbeddedBroker?) throws(SQLError) -> Made {
+    package static func make(
+        _ options: [String: String], format written: SourceFormat? = nil, environment: Environment, embedded: EmbeddedBroker?
+    ) throws(SQLError) -> Made {
         guard let name = options["connector"] else {
             throw SQLError(.invalidParameterValue, "option \"connector\" is missing", hint: "Known connectors are: file, kafka.")
         }
         var left = ConnectorOptions(connector: name.lowercased(), options)
-        let format = try SourceFormat(taking: &left)
+        let asked = try SourceFormat(taking: &left) ?? written
         switch left.connector {
         case "kafka":
             let connector = try KafkaConnector(options: left, embedded: embedded)
-            return Made(connector: connector, format: format, notices: connector.notices)
+            guard asked != .parquet else {
+                throw SQLError(.featureNotSupported, "records of Kafka cannot be Parquet files", hint: "Use FORMAT PLAIN ENCODE JSON.")
+            }
+            return Made(connector: connector, format: asked, notices: connector.notices)
         case "file", "filesystem":
-            return Made(connector: try FileConnector(options: left, files: environment.files), format: format, notices: [])
+            let connector = try FileConnector(options: left, format: asked, files: environment.files)
+            return Made(connector: connector, format: connector.format, notices: [])
         default: throw SQLError(.invalidParameterValue, "there is no connector \"\(name)\"", hint: "Known connectors are: file, kafka.")
         }
     }

@@ -30,13 +30,20 @@ package final class Assembly: SourceAssembly {
                 connectorOptions[option.name] = option.value
             }
         }
-        let made = try SourceConnectors.make(connectorOptions, environment: environment, embedded: embedded.withLock { $0 })
-        if let format, let encode { _ = try SourceFormat(format: format, encode: encode) }
-        guard made.format != nil || encode != nil || name.lowercased() == "file" else {
+        let written: SourceFormat? =
+            if let format, let encode { try SourceFormat(format: format, encode: encode) } else { nil }
+        let made = try SourceConnectors.make(
+            connectorOptions, format: written, environment: environment, embedded: embedded.withLock { $0 })
+        guard let records = made.format else {
             throw SQLError(.invalidParameterValue, "the format of the source's records is missing", hint: "Add FORMAT PLAIN ENCODE JSON.")
         }
         return AssembledSource(
             connector: made.connector,
-            makeDecoder: { (columns) throws(SQLError) in JSONRecordDecoder(fields: fields, wanted: columns.map { .field($0) }) }, notices: made.notices)
+            makeDecoder: { (columns) throws(SQLError) in
+                switch records {
+                case .plainJSON: JSONRecordDecoder(fields: fields, wanted: columns.map { .field($0) })
+                case .parquet: ParquetRowDecoder(fields: fields, wanted: columns)
+                }
+            }, notices: made.notices, encode: records.encode)
     }
 }

@@ -43,7 +43,7 @@ package actor Engine {
     package let environment: Environment
     package let options: Options
     package nonisolated let conductor: Conductor
-    let assembly: any SourceAssembly
+    nonisolated let assembly: any SourceAssembly
     /// Where definitions outlive the process; nil when they need not.
     let meta: MetaStore?
     /// Where the state of jobs does.

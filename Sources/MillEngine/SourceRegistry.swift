@@ -19,13 +19,17 @@ package struct AssembledSource: Sendable {
     /// A decoder of the relation's columns with these numbers.
     package var makeDecoder: @Sendable ([Int]) throws(SQLError) -> any Decoder
     package var notices: [String]
+    /// How its records are written, `parquet` for one, for a source that does not say so; nil where that is not known.
+    package var encode: String?
 
     package init(
-        connector: any SourceConnector, makeDecoder: @escaping @Sendable ([Int]) throws(SQLError) -> any Decoder, notices: [String] = []
+        connector: any SourceConnector, makeDecoder: @escaping @Sendable ([Int]) throws(SQLError) -> any Decoder, notices: [String] = [],
+        encode: String? = nil
     ) {
         self.connector = connector
         self.makeDecoder = makeDecoder
         self.notices = notices
+        self.encode = encode
     }
 }
 

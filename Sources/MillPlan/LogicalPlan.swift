@@ -73,6 +73,8 @@ package struct RelationReference: Hashable, Sendable, Codable {
         case materializedView = "materialized view"
         /// Rows that the engine makes when asked: `pg_catalog`, `information_schema`, `<source>_rejects`. Batch only.
         case system
+        /// Files that the query names itself; `name` is their path. Batch only.
+        case files
     }
 
     package var id: ObjectID

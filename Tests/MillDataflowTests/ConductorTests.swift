@@ -350,7 +350,8 @@ private final class NumberDecoder: Decoder {
         for split in 0..<2 { connector.fill(split, 400_000) }
         let before = try await conductor.attach(Self.sums(10, byDigit: true))
         let record = await conductor.wait(until: Self.hasRead(connector, 800_000))
-        #expect(record.epoch.number - before.number <= 4, "a share is 100,000 records")
+        // Four, and one or two that found nothing yet.
+        #expect(record.epoch.number - before.number <= 6, "a share is 100,000 records")
         conductor.stop()
     }
 

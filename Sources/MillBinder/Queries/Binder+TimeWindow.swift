@@ -43,10 +43,11 @@ extension Binder {
         let name = function.call.name.last.name
         let span = function.call.name.span.source
         if name == "unnest" || name == "pg_options_to_table" { return try bindArrayTable(function, outer: outer) }
+        if name == Self.parquetFunction { return try bindParquetFiles(function) }
         guard let window = WindowFunction(rawValue: name) else {
             let isKnown = FunctionRegistry.isFunction(name) || FunctionRegistry.isAggregate(name)
             if isKnown { throw unsupported("function \(name) in FROM", at: span) }
-            let hint = "TUMBLE, HOP and SESSION are the table functions."
+            let hint = "TUMBLE, HOP, SESSION and read_parquet are the table functions."
             throw SQLError(.undefinedFunction, "table function \(name) does not exist", hint: hint, at: span)
         }
         if function.withOrdinality { throw unsupported("WITH ORDINALITY", at: function.span.source) }

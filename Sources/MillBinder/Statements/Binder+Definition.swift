@@ -36,6 +36,8 @@ extension Binder {
                 }
                 watermark = definition
             case .wildcard(let span):
+                // All columns that a source's records have, where they say.
+                if kind == .source, statement.elements.count == 1 { continue }
                 throw unsupported("* in a column list", hint: "List the columns.", at: span.source)
             }
         }

@@ -287,10 +287,11 @@ package final class SourceInput {
         let end = end(of: split)
         while budget.hasRoom, end.map({ split.offset < $0 }) ?? true {
             // What is wrong is kept at the position.
+            let place = split.offset
             guard let chunk = try? split.shared.poll(before: end, maxRecords: budget.records, maxBytes: budget.bytes) else { return false }
+            guard let batches = decode(chunk, of: split, by: decoder, failing: split.shared, at: place) else { return false }
             budget.spend(records: chunk.count, bytes: chunk.byteCount)
             statistics.add(chunk)
-            let batches = decode(chunk, of: split, by: decoder)
             if let meter { for batch in batches { split.greatest = later(split.greatest, meter.greatest(batch)) } }
             for batch in batches { for consumer in split.joined { consumer.accept(batch) } }
             guard serveInbox() else { return true }
@@ -298,11 +299,20 @@ package final class SourceInput {
         return end.map { split.offset < $0 } ?? true
     }
 
-    /// The rows of a chunk; hands on what was rejected.
-    private func decode(_ chunk: RawChunk, of split: SplitInput, by decoder: any Decoder) -> [DeltaBatch] {
-        let decoded = decoder.decode(chunk)
-        if let rejects = SplitRejects(decoded, of: chunk, in: split.split) { onRejects(definition.id, rejects) }
-        return decoded.batches
+    /// The rows of a chunk that was read at `place`; hands on what was rejected. nil when the split cannot be read: then `position` is
+    /// back there and knows why.
+    private func decode(
+        _ chunk: RawChunk, of split: SplitInput, by decoder: any Decoder, failing position: SplitPosition, at place: SplitOffset
+    ) -> [DeltaBatch]? {
+        do throws(SQLError) {
+            let decoded = try decoder.decode(chunk)
+            if let rejects = SplitRejects(decoded, of: chunk, in: split.split) { onRejects(definition.id, rejects) }
+            return decoded.batches
+        } catch {
+            position.move(to: place)
+            position.fail(error)
+            return nil
+        }
     }
 
     /// Returns whether there is more to do now: a reader that has nothing yet will say so when it has.
@@ -337,9 +347,12 @@ package final class SourceInput {
         while catchUp.offset < end {
             guard share.hasRoom else { return true }
             let decoding = try catchUp.decoding()
-            guard let chunk = try catchUp.position.poll(before: end, maxRecords: share.records, maxBytes: share.bytes) else { return false }
+            let place = catchUp.offset
+            guard let chunk = try catchUp.position.poll(before: end, maxRecords: share.records, maxBytes: share.bytes),
+                let batches = decode(chunk, of: split, by: decoding.decoder, failing: catchUp.position, at: place)
+            else { return false }
             share.spend(records: chunk.count, bytes: chunk.byteCount)
-            for batch in decode(chunk, of: split, by: decoding.decoder) { catchUp.accept(batch, decoding) }
+            for batch in batches { catchUp.accept(batch, decoding) }
             guard serveInbox() else { return true }
         }
         return false

@@ -28,15 +28,23 @@ extension Engine {
         if existing(statement.name, ifNotExists: statement.ifNotExists, &notices) { return }
         let binder = Binder(catalog: reader, context: session.binderContext(.statement(now: environment.clock.nowMicros)))
         let bound = try binder.bind(createRelation: statement)
-        let draft = CatalogObject(
+        var draft = CatalogObject(
             id: ObjectID(0), schemaName: bound.schemaName, name: bound.name, kind: bound.kind, columns: bound.columns, primaryKey: bound.primaryKey,
             watermark: bound.watermark, definition: definition, options: bound.options)
         if bound.kind == .table { return try await createTable(draft, rows: bound.query, statement, session) }
-        let made = try assembledSource(draft, statement)
+        var made = try assembledSource(draft, statement)
         // A broker that is away takes its time to be given up: other definitions go on meanwhile.
         definitions.unlock()
         isLocked = false
-        let origin = try await offActor { () throws(SQLError) in try made.connector.resolveOrigin() }
+        if draft.columns.isEmpty {
+            draft.columns = try await columns(of: made.connector, statement)
+            made = try assembledSource(draft, statement)
+        }
+        if let encode = made.encode, !draft.options.contains(where: { ["encode", "format", "value.format"].contains($0.name) }) {
+            draft.options.append(CatalogOption("encode", encode))
+        }
+        let connector = made.connector
+        let origin = try await offActor { () throws(SQLError) in try connector.resolveOrigin() }
         try await definitions.lock(unless: session.cancellation)
         isLocked = true
         if existing(statement.name, ifNotExists: statement.ifNotExists, &notices) { return }
@@ -46,6 +54,22 @@ extension Engine {
         catalog = changed
         register(object, made, origin: origin)
         notices += made.notices.map { SQLError(.successfulCompletion, $0) }
+    }
+
+    /// The columns of a source that is declared without.
+    /// - Throws: 42P16 when its records do not say which they have.
+    private func columns(of connector: any SourceConnector, _ statement: CreateRelation) async throws(SQLError) -> [CatalogColumn] {
+        let found = try await offActor { () throws(SQLError) in try connector.columns() } ?? []
+        let span = statement.name.span.source
+        guard !found.isEmpty else {
+            throw SQLError(
+                .invalidTableDefinition, "source \"\(statement.name.last.name)\" has no columns", hint: "List them: CREATE SOURCE name (column type, ...).",
+                at: span)
+        }
+        guard found.count <= Limits.columnsMax else {
+            throw SQLError(.tooManyColumns, "a source can have at most \(Limits.columnsMax) columns", hint: "List those that you want.", at: span)
+        }
+        return found.map { CatalogColumn($0.name, $0.type) }
     }
 
     /// Where the checkpoint has the jobs that read a source.

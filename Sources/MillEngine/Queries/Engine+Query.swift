@@ -33,15 +33,18 @@ extension Engine {
             plan: plan, order: query.order, limit: query.limit, offset: query.offset, visible: query.visible, raisesErrors: session.raisesErrors)
         var stored: [ObjectID: RelationReference] = [:]
         var sourceIDs: Set<ObjectID> = []
+        var files: [RelationReference] = []
         for node in plan.nodes {
             switch node.operation {
             case .relation(.givenRows, _): run.relations[RelationReference.givenRows.id] = given
             case .relation(let relation, _) where relation.kind == .system: run.relations[relation.id] = try await systemRows(relation, session)
             case .relation(let relation, _): stored[relation.id] = relation
+            case .source(let relation, _) where relation.kind == .files: files.append(relation)
             case .source(let relation, _): sourceIDs.insert(relation.id)
             default: break
             }
         }
+        for relation in files where run.sources[relation.id] == nil { run.sources[relation.id] = try await range(of: relation, session) }
         if !stored.isEmpty || !sourceIDs.isEmpty { try await untilRestored(session.cancellation) }
         try await untilRecovered(stored.keys, session.cancellation)
         try requireReady(stored.keys.sorted() + sourceIDs.sorted())

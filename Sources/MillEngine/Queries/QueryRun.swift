@@ -175,7 +175,7 @@ private final class QueryCircuit: RenderInputs {
                     continue
                 }
                 let due = chunk.nextOffset > end ? chunk.prefix(before: end) : chunk
-                let decoded = decoder.decode(due)
+                let decoded = try decoder.decode(due)
                 if let rejects = SplitRejects(decoded, of: due, in: split) { range.onRejects(range.definition.id, rejects) }
                 for batch in decoded.batches where !result.isDone {
                     node.accept(batch, input: 0)

@@ -116,7 +116,7 @@ extension Engine {
     ) throws(SQLError) -> [Reject] {
         guard !entries.isEmpty else { return [] }
         let decoder = try definition.makeDecoder(Array(object.columns.indices))
-        return decoder.decode(RawChunk(lines: entries.map(\.record), from: 0, partition: ReplayingConnector.split.partition)).rejects
+        return try decoder.decode(RawChunk(lines: entries.map(\.record), from: 0, partition: ReplayingConnector.split.partition)).rejects
     }
 
     // MARK: Where side splits are kept

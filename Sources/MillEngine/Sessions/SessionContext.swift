@@ -18,10 +18,13 @@ package struct SessionContext: Sendable {
     package var settings: [SystemSetting]
     /// Cancels the running statement.
     package var cancellation: CancellationHook
+    /// Files that a query may name; nil: none.
+    package var files: (any FileColumns)?
 
     package init(
         userName: String, databaseName: String, raisesErrors: Bool = true, sourceTimeout: Duration? = nil,
-        transaction: OpenTransaction? = nil, settings: [SystemSetting] = [], cancellation: CancellationHook = CancellationHook()
+        transaction: OpenTransaction? = nil, settings: [SystemSetting] = [], cancellation: CancellationHook = CancellationHook(),
+        files: (any FileColumns)? = nil
     ) {
         self.userName = userName
         self.databaseName = databaseName
@@ -30,6 +33,7 @@ package struct SessionContext: Sendable {
         self.transaction = transaction
         self.settings = settings
         self.cancellation = cancellation
+        self.files = files
     }
 
     /// What system relations and catalog functions show of a state of the catalog.
@@ -49,7 +53,7 @@ package struct SessionContext: Sendable {
                 "current_user": text(userName), "session_user": text(userName), "user": text(userName), "current_role": text(userName),
                 "current_database": text(databaseName), "current_catalog": text(databaseName), "current_schema": text("public"),
                 "version": text(Engine.versionText),
-            ], catalogFunctions: functions)
+            ], catalogFunctions: functions, files: files)
     }
 }
 

@@ -58,8 +58,8 @@ package struct SnapshotCommit {
             } catch {
                 switch error {
                 case .commitUnknown:
-                    if try isInTable() { return table }
-                    // It may still arrive: what it names must stay.
+                    if (try? isInTable()) == true { return table }
+                    // It may still arrive, or be there and nobody can be asked: what it names must stay.
                     throw error
                 case .commitConflict where attempt < settings.triesMax:
                     forgetTry()

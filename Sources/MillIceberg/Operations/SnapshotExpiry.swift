@@ -42,16 +42,18 @@ package struct SnapshotExpiry: Sendable {
         for reference in metadata.references.values {
             kept.insert(reference.snapshotID)
             guard reference.isBranch else { continue }
+            // A parent that leads back would be walked for ever. Each branch for itself: a tag on the way is no end of it.
+            var walked: Set<Int64> = []
             var next = metadata.snapshot(id: reference.snapshotID)
             var place = 0
             let minimum = reference.minSnapshotsToKeep ?? settings.keepMin
             let oldest = reference.maxSnapshotAgeMillis.map { nowMillis.minus($0) } ?? limit
             while let snapshot = next, place < settings.keepMax ?? .max, place < minimum || snapshot.timestampMillis >= oldest {
-                // A parent that leads back would be walked for ever.
-                guard place == 0 || kept.insert(snapshot.id).inserted else { break }
+                guard walked.insert(snapshot.id).inserted else { break }
                 place += 1
                 next = snapshot.parentID.flatMap { metadata.snapshot(id: $0) }
             }
+            kept.formUnion(walked)
         }
         return metadata.snapshots.map(\.id).filter { !kept.contains($0) }
     }

@@ -25,7 +25,8 @@ package final class ParquetScan {
     private let file: ParquetFile
     private let columns: [ParquetFile.Source]
     private let selection: RowSelection
-    private let groups: Range<Int>
+    /// Rows before this one of the file are not wanted.
+    private let firstRow: Int64
 
     /// The row group at hand.
     private var group: Int
@@ -38,9 +39,9 @@ package final class ParquetScan {
     /// Rows that bounds kept out, so far.
     package private(set) var rowsPassedOver: Int64 = 0
 
-    /// - Parameter groups: the row groups to read, by default all.
+    /// - Parameter firstRow: where to begin, as a position in the file.
     /// - Throws: `unsupported` when a column has no counterpart in SQL.
-    package init(_ file: ParquetFile, _ requests: [Request], where conditions: [ParquetCondition] = [], groups: Range<Int>? = nil)
+    package init(_ file: ParquetFile, _ requests: [Request], where conditions: [ParquetCondition] = [], from firstRow: Int64 = 0)
         throws(ParquetError)
     {
         self.file = file
@@ -48,16 +49,20 @@ package final class ParquetScan {
         for request in requests { columns.append(try file.source(of: request.column, as: request.type)) }
         self.columns = columns
         selection = try RowSelection(file, conditions)
-        self.groups = groups ?? file.metadata.rowGroups.indices
-        group = self.groups.lowerBound
-        rowsBefore = file.metadata.rowGroups[..<group].reduce(0) { $0 + $1.rowCount }
+        self.firstRow = firstRow
+        group = 0
+        rowsBefore = 0
+        while file.metadata.rowGroups.indices.contains(group), rowsBefore + file.metadata.rowGroups[group].rowCount <= firstRow {
+            rowsBefore += file.metadata.rowGroups[group].rowCount
+            group += 1
+        }
     }
 
     /// The types of the columns that batches have.
     package var types: [SQLType] { columns.map(\.type) }
 
-    /// The next rows, at most as many as a batch has; nil after the last one.
-    package func next() throws(ParquetError) -> Batch? {
+    /// The next rows, at most as many as a batch has and as are asked for; nil after the last one.
+    package func next(atMost rowsMax: Int = Limits.batchRowsMax) throws(ParquetError) -> Batch? {
         while true {
             if let range = ranges.first {
                 if row < range.lowerBound {
@@ -65,7 +70,7 @@ package final class ParquetScan {
                     rowsPassedOver += Int64(range.lowerBound - row)
                     row = range.lowerBound
                 }
-                let count = min(range.upperBound - row, Limits.batchRowsMax)
+                let count = min(range.upperBound - row, Limits.batchRowsMax, max(rowsMax, 1))
                 guard count > 0 else {
                     ranges.removeFirst()
                     continue
@@ -82,8 +87,9 @@ package final class ParquetScan {
     private func nextGroup() throws(ParquetError) -> Bool {
         // What follows the last range wanted is not read at all.
         if isInGroup { finishGroup() }
-        while groups.contains(group) {
-            ranges = try selection.ranges(ofGroup: group)[...]
+        while file.metadata.rowGroups.indices.contains(group) {
+            let skipped = Int(max(firstRow - rowsBefore, 0))
+            ranges = try selection.ranges(ofGroup: group).map { max($0.lowerBound, skipped)..<max($0.upperBound, skipped) }.filter { !$0.isEmpty }[...]
             row = 0
             if ranges.isEmpty {
                 finishGroup()
