@@ -92,6 +92,17 @@ import Testing
         #expect(try sample.scanned(.reference("start")).count == 3)
     }
 
+    /// However the references are looked at in turn.
+    @Test func aTagOnTheWayEndsNoBranch() throws {
+        for run in 0..<10 {
+            var sample = try SampleTable("tagged", seed: 31)
+            for _ in 0..<6 { try sample.append(1) }
+            let ids = sample.table.metadata.snapshots.map(\.id)
+            try sample.catalog.change(&sample.table) { $0.references["tag \(run)"] = SnapshotReference(tag: ids[4]) }
+            #expect(expiry(keepMin: 5, age: .zero).expired(sample.table.metadata, nowMillis: 4_000_000_000_000) == [ids[0]])
+        }
+    }
+
     @Test func orphansAreFoundAndNothingElse() throws {
         var sample = try SampleTable("orphans", seed: 16)
         try sample.append(3)

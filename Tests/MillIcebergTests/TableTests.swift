@@ -113,6 +113,33 @@ import Testing
         #expect(removals.locations.isEmpty, "it may still arrive")
     }
 
+    /// It commits, loses the answer, and then answers nothing.
+    private struct LeavingCatalog: TableCatalog {
+        let catalog: TestCatalog
+
+        func load(_ table: TableIdentifier) throws(IcebergError) -> LoadedTable { throw .io(IOFailure("load", path: "\(table)", errorNumber: 110)) }
+
+        func commit(_ table: TableIdentifier, requirements: [TableRequirement], updates: [TableUpdate]) throws(IcebergError) -> LoadedTable {
+            _ = try catalog.commit(table, requirements: requirements, updates: updates)
+            throw .commitUnknown("the answer was lost")
+        }
+    }
+
+    @Test func nothingGoesWhileNobodyCanBeAsked() throws {
+        let sample = try SampleTable("away", seed: 10)
+        let table = IcebergTable(
+            sample.table.identifier, metadata: sample.table.metadata, catalog: LeavingCatalog(catalog: sample.catalog), store: sample.table.store,
+            clock: sample.table.clock, random: sample.table.random)
+        let inputs = SampleTable.fields.map { DataFileWriter.Input($0.id, $0.type.sqlType ?? .varchar) }
+        let writer = try TableWriter(table, inputs, key: nil, .init(sample.settings))
+        let columns = inputs.map { Column.constant($0.fieldID == 1 ? .int(1) : .null, $0.type, count: 3) }
+        try writer.write(columns, count: 3, weights: nil, of: 1)
+        #expect(throws: IcebergError.commitUnknown("the answer was lost")) { try writer.commit(summary: []) }
+        var found = sample
+        try found.table.refresh()
+        #expect(try found.scanned().count == 3)
+    }
+
     @Test func valuesThatDoNotFitRefuseTheWholeBatch() throws {
         let sample = try SampleTable("unfit", seed: 8, spec: SampleTable.spec)
         let inputs = SampleTable.fields.map { DataFileWriter.Input($0.id, $0.type.sqlType ?? .varchar) }
