@@ -58,8 +58,10 @@ package struct LatencyBench: Sendable {
         package var latency: Percentiles
         /// How late the generator handed events over, in milliseconds: a part of `latency`.
         package var lateness: Percentiles
-        /// fdatasync on the log's file system at the same time, in milliseconds: see `SyncProbe`.
+        /// fdatasync on the log's file system at the same time, in milliseconds: see `Probe.sync`.
         package var sync: Percentiles
+        /// How late a thread was woken at the same time, in milliseconds: see `Probe.wake`.
+        package var wake: Percentiles
         /// Processor time by the clock, in cores: what makes the load (librdkafka's threads too), what asks, the server.
         package var generatorCores: Double
         package var readerCores: Double
@@ -76,7 +78,8 @@ package struct LatencyBench: Sendable {
         package var json: String {
             """
             {"rate": \(rate), "peak": \(peak.map(String.init) ?? "null"), "events": \(events), "answers": \(answers), \
-            "latency_ms": \(latency.json), "lateness_ms": \(lateness.json), "fdatasync_ms": \(sync.json), "goal_p99_ms": \(Self.text(goalMillis)), \
+            "latency_ms": \(latency.json), "lateness_ms": \(lateness.json), "fdatasync_ms": \(sync.json), "wake_ms": \(wake.json), \
+            "goal_p99_ms": \(Self.text(goalMillis)), \
             "generator_cores": \(Self.text(generatorCores)), "reader_cores": \(Self.text(readerCores)), "server_cores": \(Self.text(serverCores)), \
             "other_cores": \(Self.text(otherCores)), \
             "memory_ms_per_mib": \(memory.map { "[\(Self.text($0.first)), \(Self.text($0.again))]" } ?? "null")}
@@ -161,11 +164,12 @@ package struct LatencyBench: Sendable {
         let first = schedule.first + Int(Double(rate) * Self.warmUpSeconds)
         _ = try load.produce(until: first, by: schedule)
         let before = Usage(watch, server, environment.clock)
-        let probe = try SyncProbe(directory + "/probe", environment)
+        let syncProbe = try Probe.sync(directory + "/probe", environment)
+        let wakeProbe = try Probe.wake(environment)
         let end = first + max(Int(Double(rate) * seconds), 1)
         let late = try load.produce(until: end, by: schedule)
         let after = Usage(watch, server, environment.clock)
-        let sync = try probe.stop()
+        let (sync, wake) = (try syncProbe.stop(), try wakeProbe.stop())
         try watch.wait(for: end)
         var micros: [UInt32] = []
         micros.reserveCapacity(end - first)
@@ -182,7 +186,7 @@ package struct LatencyBench: Sendable {
         let served = after.server - before.server
         return Result(
             peak: peak, rate: rate, events: end - first, answers: answers, latency: Percentiles(micros: micros), lateness: Percentiles(micros: late),
-            sync: sync, generatorCores: (own - reader) / wall, readerCores: reader / wall, serverCores: served / wall,
+            sync: sync, wake: wake, generatorCores: (own - reader) / wall, readerCores: reader / wall, serverCores: served / wall,
             otherCores: max(after.machine - before.machine - own - served, 0) / wall, memory: memory)
     }
 }

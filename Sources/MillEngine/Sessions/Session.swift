@@ -95,7 +95,7 @@ package final class Session: Sendable {
             SessionContext(
                 userName: userName, databaseName: databaseName, raisesErrors: state.settings["on_error"] != "null",
                 sourceTimeout: state.settings.duration("source_timeout"), transaction: state.open,
-                settings: state.settings.all.map { SystemSetting($0.name, $0.value) }, cancellation: state.cancellation,
+                settings: state.settings, cancellation: state.cancellation,
                 files: ParquetFiles(engine.assembly))
         }
     }

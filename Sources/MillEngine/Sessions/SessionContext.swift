@@ -14,8 +14,8 @@ package struct SessionContext: Sendable {
     package var sourceTimeout: Duration?
     /// What the session's open transaction sees and has written; nil when it has done neither yet.
     package var transaction: OpenTransaction?
-    /// What SHOW ALL gives, for `pg_settings` and `current_setting`.
-    package var settings: [SystemSetting]
+    /// For `pg_settings` and `current_setting`.
+    package var settings: SessionSettings
     /// Cancels the running statement.
     package var cancellation: CancellationHook
     /// Files that a query may name; nil: none.
@@ -23,7 +23,7 @@ package struct SessionContext: Sendable {
 
     package init(
         userName: String, databaseName: String, raisesErrors: Bool = true, sourceTimeout: Duration? = nil,
-        transaction: OpenTransaction? = nil, settings: [SystemSetting] = [], cancellation: CancellationHook = CancellationHook(),
+        transaction: OpenTransaction? = nil, settings: SessionSettings = SessionSettings(), cancellation: CancellationHook = CancellationHook(),
         files: (any FileColumns)? = nil
     ) {
         self.userName = userName

@@ -149,12 +149,10 @@ final class CatalogLookup: CatalogFunctions {
         let name = try text(arguments[0], "current_setting", arguments)
         guard case .literal(let value, _) = name else {
             return try chosen(
-                try call("lower", name), context.settings.map { (.string($0.name), .string($0.value)) }, type: .varchar, otherwise: nil)
+                try call("lower", name), context.settings.all.map { (.string($0.name), .string($0.value)) }, type: .varchar, otherwise: nil)
         }
         guard case .string(let wanted) = value else { return .literal(.null, .varchar) }
-        if let setting = context.settings.first(where: { $0.name == wanted.lowercased() }) {
-            return .literal(.string(setting.value), .varchar)
-        }
+        if let setting = context.settings[wanted.lowercased()] { return .literal(.string(setting), .varchar) }
         if arguments.count == 2, case .literal(.boolean(true), _) = arguments[1] { return .literal(.null, .varchar) }
         throw SQLError(.undefinedObject, "unrecognized configuration parameter \"\(wanted)\"")
     }

@@ -6,12 +6,11 @@ package struct SystemContext: Sendable {
     package var catalog: Catalog
     package var databaseName: String
     package var userName: String
-    /// What SHOW gives, in the order of the names.
-    package var settings: [SystemSetting]
+    package var settings: SessionSettings
     /// `pg_backend_pid()`.
     package var backendID: Int32
 
-    package init(catalog: Catalog, databaseName: String, userName: String, settings: [SystemSetting] = [], backendID: Int32 = 0) {
+    package init(catalog: Catalog, databaseName: String, userName: String, settings: SessionSettings = SessionSettings(), backendID: Int32 = 0) {
         self.catalog = catalog
         self.databaseName = databaseName
         self.userName = userName
@@ -29,19 +28,6 @@ package struct SystemContext: Sendable {
     var databaseNames: [String] { databaseName == Self.defaultDatabase ? [databaseName] : [Self.defaultDatabase, databaseName].sorted() }
 
     private static let defaultDatabase = "dev"
-}
-
-/// One line of `pg_settings`.
-package struct SystemSetting: Hashable, Sendable {
-    package var name: String
-    package var value: String
-    package var description: String
-
-    package init(_ name: String, _ value: String, _ description: String = "") {
-        self.name = name
-        self.value = value
-        self.description = description
-    }
 }
 
 /// The numbers of what has no number of its own in the catalog.

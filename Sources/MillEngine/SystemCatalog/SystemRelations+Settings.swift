@@ -12,9 +12,9 @@ extension SystemRelations {
             min_val text, max_val text, enumvals text, boot_val text, reset_val text, sourcefile text, sourceline int4, pending_restart bool
             """
         ) { context in
-            context.settings.map { setting in
+            context.settings.all.map { setting in
                 [
-                    .string(setting.name), .string(setting.value), .null, .string("Millrace"), .string(setting.description), .null,
+                    .string(setting.name), .string(setting.value), .null, .string("Millrace"), .string(""), .null,
                     .string("user"),
                     .string("string"), .string("session"), .null, .null, .null, .string(setting.value), .string(setting.value), .null,
                     .null,
