@@ -50,15 +50,18 @@ let modules: [Module] = [
     Module(
         name: "MillIceberg", uses: ["MillBase", "MillColumnar", "MillIO", "MillAvro", "MillParquet", "MillObjectStore", "CZlib"]),
     // L5
-    Module(name: "MillBinder", uses: ["MillBase", "MillColumnar", "MillSQL", "MillExpr", "MillPlan", "MillCatalog"]),
-    Module(name: "MillOptimizer", uses: ["MillBase", "MillColumnar", "MillExpr", "MillPlan"]),
+    Module(name: "MillCatalogClient", uses: ["MillBase", "MillIO", "MillHTTPClient", "MillObjectStore", "MillIceberg"]),
+    Module(name: "MillBinder", uses: ["MillBase", "MillColumnar", "MillConnectorKit", "MillSQL", "MillExpr", "MillPlan", "MillCatalog"]),
+    Module(name: "MillOptimizer", uses: ["MillBase", "MillColumnar", "MillConnectorKit", "MillExpr", "MillPlan"]),
     Module(name: "MillDataflow", uses: ["MillBase", "MillColumnar", "MillIO", "MillExpr", "MillState", "MillStore", "MillPlan", "MillConnectorKit"]),
     Module(
         name: "MillMeta", uses: ["MillBase", "MillColumnar", "MillConnectorKit", "MillPlan", "MillCatalog", "CChecksum"], packages: [("GRDB", "GRDB.swift")]),
     Module(
         name: "MillConnectors",
-        uses: ["MillBase", "MillColumnar", "MillIO", "MillText", "MillLog", "MillKafkaWire", "MillParquet", "MillConnectorKit", "CRdkafka"]),
-    Module(name: "MillCatalogClient", uses: ["MillBase", "MillIO", "MillHTTPClient", "MillObjectStore", "MillIceberg"]),
+        uses: [
+            "MillBase", "MillColumnar", "MillIO", "MillText", "MillLog", "MillKafkaWire", "MillParquet", "MillConnectorKit", "MillHTTPClient",
+            "MillObjectStore", "MillIceberg", "MillCatalogClient", "CRdkafka",
+        ]),
     Module(
         name: "MillLakeCatalog", uses: ["MillBase", "MillColumnar", "MillIO", "MillObjectStore", "MillIceberg", "CCrypto"], packages: [("GRDB", "GRDB.swift")]),
     // L6
@@ -101,7 +104,7 @@ let executable = Module(
     name: "millrace",
     uses: [
         "MillBase", "MillCatalog", "MillColumnar", "MillIO", "MillKafkaWire", "MillMeta", "MillEngine", "MillConnectors", "MillLog", "MillPgServer", "MillPgWire", "MillKafkaServer",
-        "MillTemplate", "MillBench", "MillStore", "MillPlan", "MillConnectorKit", "MillHTTPServer", "MillHTTPClient", "MillObjectStore", "MillLakeCatalog",
+        "MillTemplate", "MillBench", "MillStore", "MillPlan", "MillConnectorKit", "MillHTTPServer", "MillHTTPClient", "MillObjectStore", "MillIceberg", "MillLakeCatalog",
     ],
     packages: nio + log + [("ArgumentParser", "swift-argument-parser"), ("ServiceLifecycle", "swift-service-lifecycle"), ("UnixSignals", "swift-service-lifecycle")])
 

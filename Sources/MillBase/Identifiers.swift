@@ -38,3 +38,28 @@ package struct WorkerIndex: Hashable, Comparable, Sendable, CustomStringConverti
     package static func < (a: WorkerIndex, b: WorkerIndex) -> Bool { a.number < b.number }
     package var description: String { String(number) }
 }
+
+/// A table of an attached catalog as a query reads it: in one state.
+package struct CatalogTable: Hashable, Sendable, Codable, CustomStringConvertible {
+    /// The name that the catalog is attached under.
+    package var catalog: String
+    package var namespace: [String]
+    package var name: String
+    /// What is read in place of its rows, such as `snapshots`; nil for the rows.
+    package var part: String?
+    /// Which state; nil for a table that is empty, and before it is known.
+    package var snapshotID: Int64?
+    /// The schema by which its rows are read.
+    package var schemaID: Int?
+
+    package init(catalog: String, namespace: [String], name: String, part: String? = nil) {
+        self.catalog = catalog
+        self.namespace = namespace
+        self.name = name
+        self.part = part
+    }
+
+    package var description: String {
+        ([catalog] + namespace + [part.map { "\(name)$\($0)" } ?? name]).joined(separator: ".")
+    }
+}

@@ -70,6 +70,8 @@ package struct SQLState: Hashable, Sendable, CustomStringConvertible {
     package static let invalidTableDefinition = SQLState("42P16")
     package static let indeterminateDatatype = SQLState("42P18")
     package static let invalidName = SQLState("42602")
+    package static let duplicateDatabase = SQLState("42P04")
+    package static let invalidCatalogName = SQLState("3D000")
     package static let nameTooLong = SQLState("42622")
     package static let reservedName = SQLState("42939")
     package static let tooManyColumns = SQLState("54011")

@@ -22,8 +22,8 @@ package final class Binder {
     var parameters: [SQLType?]
     /// The WITH tables in sight, innermost last.
     var commonTables: [[String: CommonRelation]] = []
-    /// Relations of files that the statement names.
-    var fileRelationCount: UInt32 = 0
+    /// Relations that the statement names and the catalog does not know: files, tables of other catalogs.
+    var foreignRelationCount: UInt32 = 0
     /// The names of the queries around the subquery being bound, outermost first.
     var enclosingScopes: [Scope] = []
     /// Relations that the plan reads so far, inlined ones counted every time.

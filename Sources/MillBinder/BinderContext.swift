@@ -23,10 +23,13 @@ package struct BinderContext: Sendable {
     package var catalogFunctions: (any CatalogFunctions)?
     /// What `read_parquet` reads; nil where it has no place.
     package var files: (any FileColumns)?
+    /// Tables of attached catalogs; nil where they have no place.
+    package var catalogTables: (any CatalogTables)?
 
     package init(
         _ purpose: Purpose, parameterTypes: [SQLType?] = [], parameterValues: [BoundExpression] = [], sessionValues: [String: BoundExpression] = [:],
-        catalogFunctions: (any CatalogFunctions)? = nil, files: (any FileColumns)? = nil
+        catalogFunctions: (any CatalogFunctions)? = nil, files: (any FileColumns)? = nil,
+        catalogTables: (any CatalogTables)? = nil
     ) {
         self.purpose = purpose
         self.parameterTypes = parameterTypes
@@ -34,5 +37,6 @@ package struct BinderContext: Sendable {
         self.sessionValues = sessionValues
         self.catalogFunctions = catalogFunctions
         self.files = files
+        self.catalogTables = catalogTables
     }
 }

@@ -1,7 +1,7 @@
 package import MillBase
 package import MillCatalog
 package import MillColumnar
-import MillConnectorKit
+package import MillConnectorKit
 package import MillConnectors
 package import MillIO
 import MillText
@@ -11,11 +11,25 @@ import Synchronization
 package final class Assembly: SourceAssembly {
     private let environment: Environment
     private let embedded: Mutex<EmbeddedBroker?>
+    private let warehouses: EmbeddedWarehouses?
 
-    package init(environment: Environment, embedded: EmbeddedBroker?) {
+    /// - Parameter warehouses: of the catalog in this process, if it runs.
+    package init(environment: Environment, embedded: EmbeddedBroker?, warehouses: EmbeddedWarehouses? = nil) {
         self.environment = environment
         self.embedded = Mutex(embedded)
+        self.warehouses = warehouses
     }
+
+    package func catalog(options: [CatalogOption]) throws(SQLError) -> any AttachedCatalog {
+        try IcebergCatalog(options: Dictionary(options.map { ($0.name, $0.value) }) { $1 }, environment: environment)
+    }
+
+    package func embeddedCatalog(_ name: String) throws(SQLError) -> (any AttachedCatalog)? {
+        guard let warehouses, try warehouses.names().contains(name) else { return nil }
+        return IcebergCatalog(warehouses.source(name))
+    }
+
+    package func embeddedCatalogs() throws(SQLError) -> [String] { try warehouses?.names() ?? [] }
 
     package func source(name: String, options: [CatalogOption], fields: [Field]) throws(SQLError) -> AssembledSource {
         var connectorOptions: [String: String] = [:]

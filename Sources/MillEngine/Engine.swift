@@ -44,6 +44,8 @@ package actor Engine {
     package let options: Options
     package nonisolated let conductor: Conductor
     nonisolated let assembly: any SourceAssembly
+    /// Of tables that lie elsewhere.
+    nonisolated let attached: AttachedCatalogs
     /// Where definitions outlive the process; nil when they need not.
     let meta: MetaStore?
     /// Where the state of jobs does.
@@ -112,6 +114,7 @@ package actor Engine {
         restoration = Restoration(startedMicros: environment.clock.nowMicros)
         self.options = options
         self.assembly = assembly
+        attached = AttachedCatalogs(assembly)
         self.meta = meta
         self.keeper = keeper
         catalog = Catalog(systemObjects: SystemRelations.all.map(\.object))

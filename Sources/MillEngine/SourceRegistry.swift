@@ -11,6 +11,21 @@ package protocol SourceAssembly: Sendable {
     /// - Parameter fields: the declared columns.
     /// - Throws: 22023 for options, 0A000 for a connector or format that is not there.
     func source(name: String, options: [CatalogOption], fields: [Field]) throws(SQLError) -> AssembledSource
+    /// A catalog of tables elsewhere.
+    /// - Throws: 22023 for options. Nothing is contacted yet.
+    func catalog(options: [CatalogOption]) throws(SQLError) -> any AttachedCatalog
+    /// A catalog that this process has, by the name of its warehouse; nil when there is none.
+    func embeddedCatalog(_ name: String) throws(SQLError) -> (any AttachedCatalog)?
+    /// Names of all of these.
+    func embeddedCatalogs() throws(SQLError) -> [String]
+}
+
+extension SourceAssembly {
+    package func catalog(options: [CatalogOption]) throws(SQLError) -> any AttachedCatalog {
+        throw SQLError(.featureNotSupported, "no catalogs can be attached")
+    }
+    package func embeddedCatalog(_ name: String) throws(SQLError) -> (any AttachedCatalog)? { nil }
+    package func embeddedCatalogs() throws(SQLError) -> [String] { [] }
 }
 
 /// A connector, its decoders, and what the user is told about options that have no effect.

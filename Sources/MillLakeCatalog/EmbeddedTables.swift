@@ -1,6 +1,7 @@
 import GRDB
-import MillIO
+package import MillIO
 package import MillIceberg
+import MillObjectStore
 
 /// The tables of one warehouse of the embedded catalog, for the engine: no sockets and no tokens.
 ///
@@ -49,6 +50,35 @@ package struct EmbeddedTables: TableCatalog {
     /// - Throws: `missing` without its parent, `commitConflict` when it is there already.
     package func create(namespace: [String], properties: [String: String] = [:]) throws(IcebergError) {
         try run("namespace \(namespace.dropLast().joined(separator: "."))") { try catalog.makeNamespace(namespace, properties, $0) }
+    }
+
+    /// All namespaces, at any depth.
+    package func namespaces() throws(IcebergError) -> [[String]] {
+        try run("namespaces") { warehouse in
+            try catalog.database.read { database in
+                try String.fetchAll(database, sql: "SELECT path FROM namespaces WHERE warehouse_id = ? ORDER BY path", arguments: [warehouse.id])
+            }.map(CatalogName.levels)
+        }
+    }
+
+    /// - Throws: `missing` without the namespace.
+    package func tables(in namespace: [String]) throws(IcebergError) -> [TableIdentifier] {
+        try run("namespace \(namespace.joined(separator: "."))") { warehouse in
+            try catalog.database.read { database in
+                let row = try NamespaceRow.get(namespace, warehouse, database)
+                return try String.fetchAll(
+                    database, sql: "SELECT name FROM entries WHERE namespace_id = ? AND kind = ? ORDER BY name",
+                    arguments: [row.id, EntryRow.Kind.table.rawValue])
+            }.map { TableIdentifier(namespace: namespace, name: $0) }
+        }
+    }
+
+    /// A table with the store of its files.
+    /// - Throws: `missing` when there is no such table.
+    package func open(_ table: TableIdentifier, clock: any Clock, random: any RandomSource) throws(IcebergError) -> IcebergTable {
+        let loaded = try load(table)
+        let store = try run("table \(table)") { try catalog.store(of: $0) }
+        return IcebergTable(table, metadata: loaded.metadata, catalog: self, store: store, clock: clock, random: random)
     }
 
     private static func loaded(_ table: TableMetadata, _ location: String?, _ warehouse: Warehouse) -> LoadedTable {

@@ -67,6 +67,13 @@ package final class LakeCatalog: Sendable {
         } catch { throw SQLError(.internalError, "\(CatalogFailure(any: error).message)") }
     }
 
+    /// The names of all warehouses.
+    package func warehouseNames() throws(SQLError) -> [String] {
+        do { return try database.read(Warehouse.all).map(\.name) } catch {
+            throw SQLError(.internalError, "could not read the catalog: \(CatalogFailure(any: error).message)")
+        }
+    }
+
     package func close() {
         try? database.close()  // What was answered is on disk; the system closes the rest.
     }

@@ -105,9 +105,18 @@ enum MetaRows {
             objects.append(StoredObject(object: object, origin: try origin(origins[id] ?? []), job: job, pause: pause, failure: failure))
         }
         return StoredCatalog(
-            schemas: try String.fetchAll(database, sql: "SELECT name FROM schemas ORDER BY name"),
+            schemas: try String.fetchAll(database, sql: "SELECT name FROM schemas ORDER BY name"), catalogs: try attachments(database),
             nextID: ObjectID(try UInt32.fetchOne(database, sql: "SELECT value FROM counters WHERE name = 'next_object_id'") ?? 0),
             objects: objects)
+    }
+
+    private static func attachments(_ database: Database) throws -> [StoredAttachment] {
+        let options = try Dictionary(grouping: Row.fetchAll(database, sql: "SELECT * FROM catalog_options ORDER BY catalog, position")) { row in
+            try row.value("catalog") as String
+        }
+        return try String.fetchAll(database, sql: "SELECT name FROM catalogs ORDER BY name").map { name in
+            StoredAttachment(name: name, options: try (options[name] ?? []).map { CatalogOption(try $0.value("name"), try $0.value("value")) })
+        }
     }
 
     /// All rows of a table by the object they belong to, each object's in order.

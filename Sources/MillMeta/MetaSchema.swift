@@ -14,6 +14,7 @@ enum MetaSchema {
         }
         migrator.registerMigration("2") { database in try database.execute(sql: version2) }
         migrator.registerMigration("3") { database in try database.execute(sql: version3) }
+        migrator.registerMigration("4") { database in try database.execute(sql: version4) }
         return migrator
     }
 
@@ -60,6 +61,14 @@ enum MetaSchema {
         """
 
     private static let version3 = "ALTER TABLE pauses ADD COLUMN since_micros INTEGER"
+
+    private static let version4 = """
+        CREATE TABLE catalogs (name TEXT PRIMARY KEY NOT NULL) STRICT;
+        CREATE TABLE catalog_options (
+            catalog TEXT NOT NULL REFERENCES catalogs ON DELETE CASCADE, position INTEGER NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL,
+            PRIMARY KEY (catalog, position)
+        ) STRICT, WITHOUT ROWID;
+        """
 
     /// Checks that the file is ours, whole and not newer than this program, and brings it up to date.
     static func prepare(_ database: DatabaseQueue, name: String) throws {

@@ -110,6 +110,21 @@ package final class MetaStore: Sendable {
         try write { database in try database.execute(sql: "INSERT INTO schemas (name) VALUES (?)", arguments: [name]) }
     }
 
+    package func attach(_ catalog: StoredAttachment) throws(SQLError) {
+        try write { database in
+            try database.execute(sql: "INSERT INTO catalogs (name) VALUES (?)", arguments: [catalog.name])
+            for (position, option) in catalog.options.enumerated() {
+                try database.execute(
+                    sql: "INSERT INTO catalog_options (catalog, position, name, value) VALUES (?, ?, ?, ?)",
+                    arguments: [catalog.name, position, option.name, option.value])
+            }
+        }
+    }
+
+    package func detach(catalog name: String) throws(SQLError) {
+        try write { database in try database.execute(sql: "DELETE FROM catalogs WHERE name = ?", arguments: [name]) }
+    }
+
     private func write<T>(_ body: (Database) throws -> T) throws(SQLError) -> T {
         do { return try database.write(body) } catch { throw Self.sqlError(error, "write \"\(name)\"") }
     }

@@ -7,10 +7,23 @@ package import MillPlan
 package struct StoredCatalog: Sendable {
     /// Schemas that users made, in the order of their names.
     package var schemas: [String]
+    /// Catalogs that are attached, with their options, in the order of their names.
+    package var catalogs: [StoredAttachment]
     /// No object has had this identifier or a higher one.
     package var nextID: ObjectID
     /// Oldest first, which is an order of dependency.
     package var objects: [StoredObject]
+}
+
+/// A catalog of tables elsewhere, as it was attached.
+package struct StoredAttachment: Sendable, Equatable {
+    package var name: String
+    package var options: [CatalogOption]
+
+    package init(name: String, options: [CatalogOption]) {
+        self.name = name
+        self.options = options
+    }
 }
 
 package struct StoredObject: Sendable {

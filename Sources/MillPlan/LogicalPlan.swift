@@ -75,16 +75,21 @@ package struct RelationReference: Hashable, Sendable, Codable {
         case system
         /// Files that the query names itself; `name` is their path. Batch only.
         case files
+        /// A table of an attached catalog, `table`. Batch only.
+        case catalogTable
     }
 
     package var id: ObjectID
     package var name: String
     package var kind: Kind
+    /// Of `catalogTable`.
+    package var table: CatalogTable?
 
-    package init(id: ObjectID, name: String, kind: Kind) {
+    package init(id: ObjectID, name: String, kind: Kind, table: CatalogTable? = nil) {
         self.id = id
         self.name = name
         self.kind = kind
+        self.table = table
     }
 
     /// Rows that whoever runs the plan brings along: those that a statement has changed, for its RETURNING, or met, for its ON CONFLICT.

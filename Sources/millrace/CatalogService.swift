@@ -1,7 +1,9 @@
 import Logging
 import MillBase
+import MillConnectors
 import MillHTTPClient
 import MillHTTPServer
+import MillIceberg
 import MillIO
 import MillLakeCatalog
 import MillObjectStore
@@ -30,6 +32,19 @@ final class CatalogService: Sendable {
 
     /// Open connections.
     var connectionCount: Int { server.connectionCount }
+
+    /// Its warehouses, for queries.
+    func warehouses(_ environment: Environment) -> EmbeddedWarehouses {
+        EmbeddedWarehouses(
+            names: { [catalog] () throws(SQLError) in try catalog.warehouseNames() },
+            source: { [catalog] warehouse in
+                let tables = EmbeddedTables(catalog, warehouse: warehouse)
+                return IcebergCatalog.Source(
+                    open: { (table) throws(IcebergError) in try tables.open(table, clock: environment.clock, random: environment.random) },
+                    namespaces: { () throws(IcebergError) in try tables.namespaces() },
+                    tables: { (namespace) throws(IcebergError) in try tables.tables(in: namespace) })
+            })
+    }
 
     /// Opens the catalog and listens; nil when it is off.
     /// - Throws: a database that cannot be read, credentials that cannot be understood, an address that is taken.

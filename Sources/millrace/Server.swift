@@ -89,7 +89,8 @@ final class Server: Sendable {
         }
         let keeper = try StateKeeper(
             environment: environment, directory: options.dataDirectory + "/state", options: StateKeeper.Options(interval: options.checkpointInterval))
-        let assembly = Assembly(environment: environment, embedded: EmbeddedBroker(log: log, addresses: addresses))
+        let assembly = Assembly(
+            environment: environment, embedded: EmbeddedBroker(log: log, addresses: addresses), warehouses: catalog?.warehouses(environment))
         let engine = Engine(
             environment: environment, options: Engine.Options(workerCount: options.workerCount), assembly: assembly, meta: meta, keeper: keeper,
             dmlLog: dmlLog, replayDirectory: options.dataDirectory + "/replay")

@@ -32,12 +32,16 @@ extension Binder {
         try count(relations: 1, at: span)
         let fields: [Field]
         do throws(SQLError) { fields = try files.columns(ofParquet: path) } catch { throw error.located(at: argument.value.span.source) }
-        // No object of the catalog has so high a number.
-        fileRelationCount += 1
-        let relation = RelationReference(id: ObjectID(.max - fileRelationCount), name: path, kind: .files)
+        let relation = RelationReference(id: nextForeignID(), name: path, kind: .files)
         let plan = LogicalPlan.scan(LogicalScan(relation: relation, columns: Array(fields.indices), schema: fields))
         return try aliased(
             plan, names: fields.map(\.name), function.alias?.name, function.alias?.columns ?? [],
             defaultName: .init(name: Self.parquetFunction, schema: nil))
+    }
+
+    /// Of a relation that is not in the catalog: no object there has so high a number.
+    func nextForeignID() -> ObjectID {
+        foreignRelationCount += 1
+        return ObjectID(.max - foreignRelationCount)
     }
 }

@@ -42,7 +42,12 @@ extension Binder {
     private func bindItem(_ item: TableReference, outer: Scope?) throws(SQLError) -> FromItem {
         switch item {
         case .table(let table):
-            if let asOf = table.asOf { throw unsupported("FOR SYSTEM_TIME AS OF", at: asOf.span.source) }
+            if let found = try bindCatalogTable(table) { return found }
+            if let version = table.version {
+                throw unsupported(
+                    "FOR SYSTEM_TIME and SYSTEM_VERSION of \"\(table.name.last.name)\"", hint: "Only tables of attached catalogs keep older states.",
+                    at: version.span.source)
+            }
             return try bindRelation(table.name, alias: table.alias)
         case .function(let function): return try bindTableFunction(function, outer: outer)
         case .subquery(let derived): return try bindDerivedTable(derived, outer: outer)

@@ -10,6 +10,7 @@ extension Engine {
     package func drop(_ statement: Drop, session: SessionContext, _ notices: inout [SQLError]) async throws(SQLError) {
         try await definitions.lock(unless: session.cancellation)
         defer { definitions.unlock() }
+        if statement.kind == .catalog { return try await detachCatalogs(statement, &notices) }
         var changed = catalog
         var removed: [CatalogObject] = []
         for name in statement.names { removed += try drop(statement, name, in: &changed, &notices) }
@@ -75,7 +76,7 @@ extension ObjectKind {
         case .view: .view
         case .materializedView: .materializedView
         case .sink: .sink
-        case .index, .schema, .database, .connection, .secret, .function, .column: nil
+        case .index, .schema, .database, .catalog, .connection, .secret, .function, .column: nil
         }
     }
 }

@@ -38,6 +38,7 @@ extension Engine {
         // Definitions may have been put back from a copy or begun anew; what lies beside them may still be of objects they do not know.
         if let last = keeper?.recovered?.jobs.max() { catalog.reserve(before: ObjectID(last.number + 1)) }
         for schema in stored.schemas { try catalog.createSchema(schema) }
+        try restore(stored.catalogs)
         for entry in stored.objects where !unfinished.contains(entry.object.id) { restore(entry) }
     }
 

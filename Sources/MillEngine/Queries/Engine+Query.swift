@@ -40,6 +40,7 @@ extension Engine {
             case .relation(let relation, _) where relation.kind == .system: run.relations[relation.id] = try await systemRows(relation, session)
             case .relation(let relation, _): stored[relation.id] = relation
             case .source(let relation, _) where relation.kind == .files: files.append(relation)
+            case .source(let relation, _) where relation.kind == .catalogTable: run.tables[relation.id] = try catalogTable(relation, query.plan)
             case .source(let relation, _): sourceIDs.insert(relation.id)
             default: break
             }
@@ -52,7 +53,7 @@ extension Engine {
         if stored.count == 1, sourceIDs.isEmpty, let table = stored.keys.first.flatMap(catalog.object), table.kind == .table,
             let keys = KeyLookup.keys(of: table.id, key: table.rowKey, in: query.plan)
         {
-            let batches = Engine.batches(keys, table.rowKey.map { Field(table.columns[$0].name, table.columns[$0].type) })
+            let batches = DeltaBatch.batches(keys, table.rowKey.map { Field(table.columns[$0].name, table.columns[$0].type) })
             run.relations[table.id] = await storedRows(of: table, underKeys: DeltaBatch.consolidate(batches, by: .values), transaction)
             return run
         }
@@ -80,5 +81,13 @@ extension Engine {
                 definition: definition, end: end, clock: environment.clock, patience: session.sourceTimeout, onRejects: onRejects)
         }
         return run
+    }
+
+    /// A table of an attached catalog, with what the query asks of its columns.
+    private func catalogTable(_ relation: RelationReference, _ plan: LogicalPlan) throws(SQLError) -> QueryRun.TableRange {
+        guard let table = relation.table, let catalog = try attached.find(table.catalog) else {
+            throw SQLError(.undefinedTable, "relation \"\(relation.name)\" does not exist")
+        }
+        return QueryRun.TableRange(catalog: catalog, table: table, bounds: ScanBounds.bounds(of: relation.id, in: plan))
     }
 }

@@ -20,10 +20,26 @@ package struct QueryRun: Sendable {
     /// Rows of relations, of all the relation's columns, by the relation.
     package var relations: [ObjectID: [DeltaBatch]]
     package var sources: [ObjectID: SourceRange]
+    /// Tables of attached catalogs.
+    package var tables: [ObjectID: TableRange] = [:]
     /// Whether an expression's failure ends the query (the default) or gives NULL.
     package var raisesErrors: Bool
     /// What the reader should know of the rows.
     package var warnings: [SQLError] = []
+
+    /// A table of an attached catalog as a query sees it.
+    package struct TableRange: Sendable {
+        package var catalog: any AttachedCatalog
+        package var table: CatalogTable
+        /// What the query asks of its columns.
+        package var bounds: [ScanBound]
+
+        package init(catalog: any AttachedCatalog, table: CatalogTable, bounds: [ScanBound]) {
+            self.catalog = catalog
+            self.table = table
+            self.bounds = bounds
+        }
+    }
 
     /// A source's records as a query sees them.
     package struct SourceRange: Sendable {
@@ -141,6 +157,10 @@ private final class QueryCircuit: RenderInputs {
                     try check(rendered.errors)
                 }
             case .source(let id, let columns):
+                if let table = query.tables[id] {
+                    try read(table, columns, into: node, rendered.errors)
+                    continue
+                }
                 guard let range = query.sources[id] else { continue }
                 try read(range, columns, into: node, rendered.errors)
             }
@@ -155,6 +175,14 @@ private final class QueryCircuit: RenderInputs {
     private func check(_ errors: OperatorErrors) throws(SQLError) {
         if query.raisesErrors, let error = errors.takeFirst() { throw error }
         if let reason = result.cancellation { throw reason.error }
+    }
+
+    private func read(_ range: QueryRun.TableRange, _ columns: [Int], into node: CircuitNode, _ errors: OperatorErrors) throws(SQLError) {
+        let scan = try range.catalog.scan(range.table, columns: columns, where: range.bounds)
+        while !result.isDone, let batch = try scan.next() {
+            node.accept(batch, input: 0)
+            try check(errors)
+        }
     }
 
     private func read(_ range: QueryRun.SourceRange, _ columns: [Int], into node: CircuitNode, _ errors: OperatorErrors) throws(SQLError) {

@@ -24,7 +24,7 @@ extension Session {
             text = try await engine.storedPlan(of: name).explained
         }
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { [Scalar.string(String($0))] }
-        return .table(Engine.batches(lines, [Field("QUERY PLAN", .varchar)]), verb: "EXPLAIN")
+        return .table(DeltaBatch.batches(lines, [Field("QUERY PLAN", .varchar)]), verb: "EXPLAIN")
     }
 
     private func plan(of statement: Statement, _ stage: ExplainStage) async throws(SQLError) -> String {

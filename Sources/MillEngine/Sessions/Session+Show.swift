@@ -1,6 +1,7 @@
 import MillBase
 import MillCatalog
 import MillColumnar
+import MillConnectorKit
 import MillSQL
 import Synchronization
 
@@ -31,6 +32,10 @@ extension Session {
             rows = await engine.jobLines().filter { Self.matches($0.name, like) }.map(\.row)
         case .show(.objects(.sources, let schemaName, let like)):
             rows = await engine.sourceLines(in: schemaName?.last.name ?? "public").filter { Self.matches($0.name, like) }.map(\.row)
+        case .show(.objects(.tables, let place?, let like)) where place.parts.count >= 2:
+            rows = try await foreignTables(in: place).filter { Self.matches($0, like) }.map { [.string($0)] }
+        case .show(.objects(.schemas, let place?, let like)):
+            rows = try await foreignNamespaces(of: place).filter { Self.matches($0, like) }.map { [.string($0)] }
         case .show(.objects(let list, let schemaName, let like)):
             rows = try await names(list, in: schemaName?.last.name).filter { Self.matches($0, like) }.map { [.string($0)] }
         case .show(.columns(let name, let like)): rows = try await columns(of: name).filter { Self.matches($0.name, like) }.map(Self.line)
@@ -53,7 +58,7 @@ extension Session {
             rows = state.withLock { $0.settings.all }.filter { Self.matches($0.name, like) }.map { [.string($0.name), .string($0.value), .null] }
         default: preconditionFailure("only SHOW and DESCRIBE come here")
         }
-        return .table(Engine.batches(rows, schema), verb: verb)
+        return .table(DeltaBatch.batches(rows, schema), verb: verb)
     }
 
     private func names(_ list: Show.ObjectList, in schemaName: String?) async throws(SQLError) -> [String] {
@@ -66,10 +71,39 @@ extension Session {
         case .sinks: kind = .sink
         case .schemas: return catalog.schemas
         case .databases: return [databaseName]
+        case .catalogs: return try await engine.offActor { [engine] () throws(SQLError) in try engine.attached.names() }
         case .internalTables, .indexes, .connections, .functions, .secrets, .cluster, .processList, .subscriptions, .cursors: return []
         case .jobs, .sources: preconditionFailure("jobs and sources have lines of their own")
         }
         return catalog.objects.filter { $0.kind == kind && $0.schemaName == (schemaName ?? "public") }.map(\.name)
+    }
+
+    /// SHOW TABLES FROM catalog.namespace.
+    private func foreignTables(in place: ObjectName) async throws(SQLError) -> [String] {
+        let catalog = try await attachedCatalog(place)
+        let namespace = place.parts.dropFirst().map(\.name)
+        guard let found = try await engine.offActor({ () throws(SQLError) in try catalog.tables(in: namespace) }) else {
+            throw SQLError(
+                .invalidSchemaName, "there is no namespace \"\(namespace.joined(separator: "."))\" in catalog \"\(place.parts[0].name)\"",
+                hint: "SHOW SCHEMAS FROM \(place.parts[0].name) lists those that are there.", at: place.span.source)
+        }
+        return found
+    }
+
+    /// SHOW SCHEMAS FROM catalog.
+    private func foreignNamespaces(of place: ObjectName) async throws(SQLError) -> [String] {
+        let catalog = try await attachedCatalog(place)
+        return try await engine.offActor { () throws(SQLError) in try catalog.namespaces() }
+    }
+
+    private func attachedCatalog(_ place: ObjectName) async throws(SQLError) -> any AttachedCatalog {
+        let name = place.parts[0].name
+        guard let found = try await engine.offActor({ [engine] () throws(SQLError) in try engine.attached.find(name) }) else {
+            throw SQLError(
+                .invalidCatalogName, "catalog \"\(name)\" does not exist", hint: "SHOW CATALOGS lists those that are there.",
+                at: place.span.source)
+        }
+        return found
     }
 
     private func columns(of name: ObjectName) async throws(SQLError) -> [CatalogColumn] {

@@ -96,7 +96,7 @@ package final class Session: Sendable {
                 userName: userName, databaseName: databaseName, raisesErrors: state.settings["on_error"] != "null",
                 sourceTimeout: state.settings.duration("source_timeout"), transaction: state.open,
                 settings: state.settings, cancellation: state.cancellation,
-                files: ParquetFiles(engine.assembly))
+                files: ParquetFiles(engine.assembly), catalogTables: engine.attached)
         }
     }
 

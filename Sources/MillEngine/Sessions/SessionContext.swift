@@ -20,11 +20,13 @@ package struct SessionContext: Sendable {
     package var cancellation: CancellationHook
     /// Files that a query may name; nil: none.
     package var files: (any FileColumns)?
+    /// Tables of attached catalogs that a query may name; nil: none.
+    package var catalogTables: (any CatalogTables)?
 
     package init(
         userName: String, databaseName: String, raisesErrors: Bool = true, sourceTimeout: Duration? = nil,
         transaction: OpenTransaction? = nil, settings: SessionSettings = SessionSettings(), cancellation: CancellationHook = CancellationHook(),
-        files: (any FileColumns)? = nil
+        files: (any FileColumns)? = nil, catalogTables: (any CatalogTables)? = nil
     ) {
         self.userName = userName
         self.databaseName = databaseName
@@ -34,6 +36,7 @@ package struct SessionContext: Sendable {
         self.settings = settings
         self.cancellation = cancellation
         self.files = files
+        self.catalogTables = catalogTables
     }
 
     /// What system relations and catalog functions show of a state of the catalog.
@@ -53,7 +56,7 @@ package struct SessionContext: Sendable {
                 "current_user": text(userName), "session_user": text(userName), "user": text(userName), "current_role": text(userName),
                 "current_database": text(databaseName), "current_catalog": text(databaseName), "current_schema": text("public"),
                 "version": text(Engine.versionText),
-            ], catalogFunctions: functions, files: files)
+            ], catalogFunctions: functions, files: files, catalogTables: catalogTables)
     }
 }
 

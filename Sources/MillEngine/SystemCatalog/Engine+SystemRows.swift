@@ -11,17 +11,17 @@ extension Engine {
     func systemRows(_ relation: RelationReference, _ session: SessionContext) async throws(SQLError) -> [DeltaBatch] {
         guard let object = reader.object(relation.id) else { throw SQLError(.undefinedTable, "relation \"\(relation.name)\" does not exist") }
         if relation.id.number & EngineCatalog.rejectsBit != 0 {
-            return Self.batches(rejectRows(ObjectID(relation.id.number & ~EngineCatalog.rejectsBit)), object.schema)
+            return DeltaBatch.batches(rejectRows(ObjectID(relation.id.number & ~EngineCatalog.rejectsBit)), object.schema)
         }
         if relation.id.number & EngineCatalog.errorsBit != 0 {
             try await untilRestored(session.cancellation)
-            return Self.batches(await errorRows(ObjectID(relation.id.number & ~EngineCatalog.errorsBit)), object.schema)
+            return DeltaBatch.batches(await errorRows(ObjectID(relation.id.number & ~EngineCatalog.errorsBit)), object.schema)
         }
         if relation.id.number & EngineCatalog.lateBit != 0 {
-            return Self.batches(await lateRows(ObjectID(relation.id.number & ~EngineCatalog.lateBit)), object.schema)
+            return DeltaBatch.batches(await lateRows(ObjectID(relation.id.number & ~EngineCatalog.lateBit)), object.schema)
         }
         guard let system = SystemRelations.relation(relation.id) else { throw SQLError(.undefinedTable, "relation \"\(relation.name)\" does not exist") }
-        return Self.batches(system.rows(session.systemContext(catalog)), object.schema)
+        return DeltaBatch.batches(system.rows(session.systemContext(catalog)), object.schema)
     }
 
     private func rejectRows(_ source: ObjectID) -> [[Scalar]] {
@@ -68,18 +68,5 @@ extension Engine {
         }
         if kept.droppedCount != 0 { rows.append([.string("earlier rows that are not kept"), .null, .int(kept.droppedCount), .null, .null]) }
         return rows
-    }
-
-    /// Rows of scalars as batches.
-    static func batches(_ rows: [[Scalar]], _ schema: Schema) -> [DeltaBatch] {
-        stride(from: 0, to: rows.count, by: Limits.batchRowsMax).map { start in
-            let part = rows[start..<min(start + Limits.batchRowsMax, rows.count)]
-            let columns = schema.enumerated().map { index, field in
-                let column = Column(field.type, capacity: part.count)
-                for row in part { column.append(row[index]) }
-                return column
-            }
-            return DeltaBatch(columns: columns, count: part.count)
-        }
     }
 }

@@ -39,13 +39,8 @@ extension ScanPlan {
             (snapshot, schema, tasks) = (nil, metadata.currentSchema, [])
             return
         }
-        let (snapshot, isHistory) = try Self.snapshot(metadata, version)
-        self.snapshot = snapshot
-        if isHistory, let id = snapshot?.schemaID, let own = metadata.schema(id: id) {
-            schema = own
-        } else {
-            schema = metadata.currentSchema
-        }
+        let (snapshot, schema) = try Self.state(metadata, version)
+        (self.snapshot, self.schema) = (snapshot, schema)
         tasks = []
         let pruning = try ScanPruning(conditions, schema, metadata)
         var index = DeleteIndex()
@@ -67,6 +62,14 @@ extension ScanPlan {
             }
         }
         tasks = entries.map { Task(entry: $0, deletes: index.isEmpty ? [] : index.deletes(for: $0)) }
+    }
+
+    /// Which snapshot a version is, and by which schema its rows are read.
+    /// - Throws: `missing` for a version that the table does not have (any more).
+    package static func state(_ metadata: TableMetadata, _ version: Version) throws(IcebergError) -> (snapshot: Snapshot?, schema: IcebergSchema) {
+        let (snapshot, isHistory) = try Self.snapshot(metadata, version)
+        if isHistory, let id = snapshot?.schemaID, let own = metadata.schema(id: id) { return (snapshot, own) }
+        return (snapshot, metadata.currentSchema)
     }
 
     private static func snapshot(_ metadata: TableMetadata, _ version: Version) throws(IcebergError) -> (Snapshot?, isHistory: Bool) {

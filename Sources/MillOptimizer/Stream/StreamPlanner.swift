@@ -144,7 +144,7 @@ package struct StreamPlanner {
             let marks = relationProperties(node.relation.id).watermarks.compactMap { node.columns.firstIndex(of: $0) }.sorted()
             let properties = StreamProperties(appendOnly: true, distribution: .any, watermarks: marks)
             return builder.add(.source(node.relation, columns: node.columns), [], node.schema, properties)
-        case .files:
+        case .files, .catalogTable:
             return builder.add(.source(node.relation, columns: node.columns), [], node.schema, StreamProperties(appendOnly: true, distribution: .any))
         case .system:
             let properties = StreamProperties(appendOnly: true, distribution: .single)

@@ -61,7 +61,7 @@ package struct Truncate: Hashable, Sendable {
     /// What it does to each table: all rows go.
     package var deletions: [Delete] {
         tables.map { name in
-            Delete(with: nil, table: NamedTable(name: name, asOf: nil, alias: nil, span: name.span), using: [], filter: nil, returning: [])
+            Delete(with: nil, table: NamedTable(name: name, version: nil, alias: nil, span: name.span), using: [], filter: nil, returning: [])
         }
     }
 }

@@ -31,8 +31,11 @@ package struct CreateSink: Hashable, Sendable {
 }
 
 package struct CreateNamespace: Hashable, Sendable {
-    package enum Kind: Hashable, Sendable {
-        case schema, database
+    package enum Kind: String, Hashable, Sendable {
+        case schema = "SCHEMA"
+        case database = "DATABASE"
+        /// Of tables elsewhere.
+        case catalog = "CATALOG"
     }
 
     package var kind: Kind
@@ -63,6 +66,7 @@ package enum ObjectKind: String, Hashable, Sendable, CaseIterable {
     case index = "INDEX"
     case schema = "SCHEMA"
     case database = "DATABASE"
+    case catalog = "CATALOG"
     case connection = "CONNECTION"
     case secret = "SECRET"
     case function = "FUNCTION"

@@ -46,6 +46,7 @@ package enum Show: Hashable, Sendable {
         case jobs = "JOBS"
         case schemas = "SCHEMAS"
         case databases = "DATABASES"
+        case catalogs = "CATALOGS"
         case connections = "CONNECTIONS"
         case functions = "FUNCTIONS"
         case secrets = "SECRETS"

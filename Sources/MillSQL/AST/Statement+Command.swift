@@ -7,7 +7,7 @@ extension Statement {
         case .createRelation(let relation): relation.kind == .source ? "CREATE SOURCE" : "CREATE TABLE"
         case .createView(let view): view.isMaterialized ? "CREATE MATERIALIZED VIEW" : "CREATE VIEW"
         case .createSink: "CREATE SINK"
-        case .createNamespace(let namespace): namespace.kind == .schema ? "CREATE SCHEMA" : "CREATE DATABASE"
+        case .createNamespace(let namespace): "CREATE \(namespace.kind.rawValue)"
         case .createIndex: "CREATE INDEX"
         case .drop(let drop): "DROP \(drop.kind.rawValue)"
         case .alter(let alter): "ALTER \(alter.kind.rawValue)"

@@ -22,10 +22,23 @@ package struct TableAlias: Hashable, Sendable {
     package var columns: [Identifier]
 }
 
+package indirect enum TableVersion: Hashable, Sendable {
+    /// `FOR SYSTEM_TIME AS OF expr`, also `FOR TIMESTAMP AS OF expr`.
+    case time(Expression)
+    /// `FOR SYSTEM_VERSION AS OF expr`, also `FOR VERSION AS OF expr`: a snapshot's number, a branch's or tag's name.
+    case version(Expression)
+
+    package var span: NodeSpan {
+        switch self {
+        case .time(let expression), .version(let expression): expression.span
+        }
+    }
+}
+
 package struct NamedTable: Hashable, Sendable {
     package var name: ObjectName
-    /// `FOR SYSTEM_TIME AS OF expr`.
-    package var asOf: Expression?
+    /// Which state of a table that keeps older ones; nil for the newest.
+    package var version: TableVersion?
     package var alias: TableAlias?
     package var span: NodeSpan
 }

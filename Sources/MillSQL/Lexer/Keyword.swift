@@ -27,7 +27,7 @@ package enum Keyword: String, Sendable, Hashable, CaseIterable {
     // Free.
     case
         abort, absolute, action, add, alter, always, append, asof, at, backward, begin, binary, by, cancel, cascade, chain,
-        characteristics, close, cluster, columns, comment, commit, committed, conflict, connection, connections, copy, cube,
+        catalog, catalogs, characteristics, close, cluster, columns, comment, commit, committed, conflict, connection, connections, copy, cube,
         current, cursor, cursors, database, databases, day, deallocate, declare, delete, describe, discard, distributed, double,
         drop, emit, encode, escape, exclude, execute, explain, file, filter, first, flush, following, format, forward, function,
         functions, generated, groups, header, hold, hour, identity, `if`, include, index, indexes, insensitive, insert, internalWord = "internal",
@@ -36,7 +36,7 @@ package enum Keyword: String, Sendable, Hashable, CaseIterable {
         preceding, prepare, prior, processlist, range, read, rebuild, recursive, rejects, relative, release, rename, repeatable, replace,
         replay, reset, restrict, resume, rollback, rollup, rows, savepoint, schema, schemas, scroll, second, secret, secrets, sequences,
         serializable, session, set, sets, show, since, sink, sinks, source, sources, start, stdin, stdout, stored, `struct`,
-        subscription, subscriptions, systemTime = "system_time", tables, temp, temporary, ties, transaction, truncate, uescape,
+        subscription, subscriptions, systemTime = "system_time", systemVersion = "system_version", tables, temp, temporary, ties, transaction, truncate, uescape,
         unbounded, uncommitted, unknown, update, varying, version, view, views, wait, watermark, within, without, work, write, year,
         zone
 

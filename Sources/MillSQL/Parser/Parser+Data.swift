@@ -65,7 +65,7 @@ extension Parser {
         _ = accept(.only)
         let name = try parseObjectName()
         let alias = isNext(.set) ? nil : try parseTableAlias()
-        return NamedTable(name: name, asOf: nil, alias: alias, span: span(from: start))
+        return NamedTable(name: name, version: nil, alias: alias, span: span(from: start))
     }
 
     mutating func parseUpdate(with: WithClause?) throws(SQLError) -> Update {

@@ -15,7 +15,7 @@ extension Parser {
         if isNext(.sink) { return try parseCreateSink(orReplace: orReplace) }
         guard !orReplace else { throw syntaxError() }
         switch keyword {
-        case .schema, .database: return try parseCreateNamespace()
+        case .schema, .database, .catalog: return try parseCreateNamespace()
         case .index, .unique: return try parseCreateIndex()
         default: throw syntaxError()
         }
@@ -84,13 +84,13 @@ extension Parser {
     }
 
     private mutating func parseCreateNamespace() throws(SQLError) -> Statement {
-        let kind: CreateNamespace.Kind = isNext(.schema) ? .schema : .database
+        let kind: CreateNamespace.Kind = isNext(.schema) ? .schema : isNext(.catalog) ? .catalog : .database
         advance()
         let ifNotExists = try parseIfNotExists()
         let name = try parseObjectName()
         var options: [WithOption] = []
         if accept(.with) {
-            if kind == .schema || self.kind == .leftParenthesis {
+            if kind != .database || self.kind == .leftParenthesis {
                 options = try parseOptionList()
             } else {
                 // PostgreSQL's `CREATE DATABASE d WITH ENCODING = 'UTF8'`.

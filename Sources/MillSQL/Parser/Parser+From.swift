@@ -142,13 +142,22 @@ extension Parser {
         let name = try parseObjectName()
         // `t *` is PostgreSQL's old spelling of "with the tables that inherit".
         _ = acceptSymbol("*")
-        var asOf: Expression?
-        if accept(.for, .systemTime) {
-            try expect(.as, .of)
-            asOf = try parseExpression()
-        }
+        let version = try parseTableVersion()
         let alias = try parseTableAlias()
-        return .table(NamedTable(name: name, asOf: asOf, alias: alias, span: span(from: start)))
+        return .table(NamedTable(name: name, version: version, alias: alias, span: span(from: start)))
+    }
+
+    /// `FOR {SYSTEM_TIME | TIMESTAMP | SYSTEM_VERSION | VERSION} AS OF expr`; nil if absent.
+    private mutating func parseTableVersion() throws(SQLError) -> TableVersion? {
+        if accept(.for, .systemTime) || accept(.for, .timestamp) {
+            try expect(.as, .of)
+            return .time(try parseExpression())
+        }
+        if accept(.for, .systemVersion) || accept(.for, .version) {
+            try expect(.as, .of)
+            return .version(try parseExpression())
+        }
+        return nil
     }
 
     private enum ParenthesizedTable {

@@ -82,6 +82,7 @@ extension Parser {
         case .index: kind = .index
         case .schema: kind = .schema
         case .database: kind = .database
+        case .catalog: kind = .catalog
         case .connection: kind = .connection
         case .secret: kind = .secret
         case .function: kind = .function

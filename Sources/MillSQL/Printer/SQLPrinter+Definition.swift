@@ -245,7 +245,7 @@ extension SQLPrinter {
     }
 
     mutating func write(_ namespace: CreateNamespace) {
-        write(namespace.kind == .schema ? "CREATE SCHEMA " : "CREATE DATABASE ")
+        write("CREATE \(namespace.kind.rawValue) ")
         writeIfNotExists(namespace.ifNotExists)
         write(namespace.name)
         writeOptions(namespace.options)

@@ -182,9 +182,14 @@ extension SQLPrinter {
 
     mutating func write(_ table: NamedTable) {
         write(table.name)
-        if let asOf = table.asOf {
+        switch table.version {
+        case nil: break
+        case .time(let expression):
             write(" FOR SYSTEM_TIME AS OF ")
-            write(asOf)
+            write(expression)
+        case .version(let expression):
+            write(" FOR SYSTEM_VERSION AS OF ")
+            write(expression)
         }
         write(table.alias)
     }

@@ -1,0 +1,92 @@
+package import MillBase
+package import MillColumnar
+package import MillConnectorKit
+import MillPlan
+import MillSQL
+
+/// Tables of attached catalogs, as the binder looks for them. Blocks.
+package protocol CatalogTables: Sendable {
+    /// Whether a catalog is attached under a name.
+    func isAttached(_ catalog: String) throws(SQLError) -> Bool
+    /// - Returns: nil when the catalog has no such table.
+    func describe(_ table: CatalogTable, _ state: TableState?) throws(SQLError) -> (table: CatalogTable, columns: [Field])?
+    /// What may be read of a table in place of its rows.
+    var parts: [String] { get }
+}
+
+/// `catalog.namespace.table` in FROM.
+extension Binder {
+    /// nil when the name is not that of a table in an attached catalog: one of our own of the same name goes first.
+    func bindCatalogTable(_ reference: NamedTable) throws(SQLError) -> FromItem? {
+        let parts = reference.name.parts.map(\.name)
+        guard parts.count >= 3, let tables = context.catalogTables else { return nil }
+        let own = parts.count == 3 ? catalog.object(schema: parts[1], name: parts[2]) : nil
+        guard own == nil else { return nil }
+        let span = reference.name.span.source
+        do throws(SQLError) {
+            guard try tables.isAttached(parts[0]) else { return nil }
+            guard case .statement = context.purpose else {
+                throw unsupported(
+                    "tables of attached catalogs in views",
+                    hint: "Make a source of the table: CREATE SOURCE name (*) WITH (connector = 'iceberg', ...), and a view over that.")
+            }
+            let state = try reference.version.map { version throws(SQLError) in try tableState(version) }
+            for candidate in Self.candidates(parts, tables.parts) {
+                guard let (table, columns) = try tables.describe(candidate, state) else { continue }
+                return try scan(table, columns, reference)
+            }
+        } catch { throw error.located(at: span) }
+        throw SQLError(
+            .undefinedTable, "there is no table \"\(parts.dropFirst().joined(separator: "."))\" in catalog \"\(parts[0])\"",
+            hint: "SHOW TABLES FROM \(parts.dropLast().joined(separator: ".")) lists those that are there.", at: span)
+    }
+
+    /// What a name may mean: a table, `"table$part"` as in Trino, `table.part` as in Spark.
+    private static func candidates(_ parts: [String], _ known: [String]) -> [CatalogTable] {
+        let last = parts[parts.count - 1]
+        var found = [CatalogTable(catalog: parts[0], namespace: Array(parts[1..<parts.count - 1]), name: last)]
+        if let dollar = last.lastIndex(of: "$"), known.contains(String(last[last.index(after: dollar)...])) {
+            var table = found[0]
+            table.name = String(last[..<dollar])
+            table.part = String(last[last.index(after: dollar)...])
+            found.insert(table, at: 0)
+        }
+        if parts.count >= 4, known.contains(last) {
+            found.append(CatalogTable(catalog: parts[0], namespace: Array(parts[1..<parts.count - 2]), name: parts[parts.count - 2], part: last))
+        }
+        return found
+    }
+
+    private func scan(_ table: CatalogTable, _ columns: [Field], _ reference: NamedTable) throws(SQLError) -> FromItem {
+        try count(relations: 1, at: reference.name.span.source)
+        let relation = RelationReference(id: nextForeignID(), name: table.description, kind: .catalogTable, table: table)
+        let plan = LogicalPlan.scan(LogicalScan(relation: relation, columns: Array(columns.indices), schema: columns))
+        return try aliased(
+            plan, names: columns.map(\.name), reference.alias?.name, reference.alias?.columns ?? [],
+            defaultName: .init(name: table.part ?? table.name, schema: table.part == nil ? table.namespace.last : table.name))
+    }
+
+    /// Of `FOR ... AS OF`: a constant.
+    private func tableState(_ version: TableVersion) throws(SQLError) -> TableState {
+        let expression: Expression
+        switch version {
+        case .time(let time):
+            expression = time
+            let bound = try bind(time, ExpressionContext(scope: Scope(), outer: nil, clause: .tableFunction))
+            let moment = try coerce(bound, to: .timestamptz, .assignment, at: time.span.source)
+            if case .int(let micros)? = try constant(moment) { return .time(micros: micros) }
+        case .version(let version):
+            expression = version
+            let bound = try bind(version, ExpressionContext(scope: Scope(), outer: nil, clause: .tableFunction))
+            switch try constant(bound) {
+            case .int(let id)?: return .snapshot(id)
+            case .string(let name)?: return .reference(name)
+            default: break
+            }
+        }
+        throw SQLError(
+            .invalidParameterValue, "AS OF takes a constant",
+            hint: "Such as FOR SYSTEM_TIME AS OF TIMESTAMPTZ '2026-01-01 12:00:00+00', FOR SYSTEM_VERSION AS OF 1234567890 or AS OF 'branch'.",
+            at: expression.span.source)
+    }
+}

@@ -1,0 +1,55 @@
+import MillBase
+import MillBinder
+import MillCatalog
+import MillMeta
+package import MillSQL
+
+/// CREATE CATALOG and DROP CATALOG.
+extension Engine {
+    package func attachCatalog(_ statement: CreateNamespace, session: SessionContext, _ notices: inout [SQLError]) async throws(SQLError) {
+        try await definitions.lock(unless: session.cancellation)
+        defer { definitions.unlock() }
+        let name = try Self.catalogName(statement.name)
+        guard !attached.isMade(name) else {
+            guard statement.ifNotExists else {
+                throw SQLError(.duplicateDatabase, "catalog \"\(name)\" already exists", at: statement.name.span.source)
+            }
+            notices.append(SQLError(.successfulCompletion, "catalog \"\(name)\" already exists, skipping"))
+            return
+        }
+        let options = statement.options.map { CatalogOption($0.key, Binder.text(of: $0)) }
+        let catalog = try assembly.catalog(options: options)
+        // What cannot be reached is told now; a catalog that is away later is an error of the query that names it.
+        _ = try await offActor { () throws(SQLError) in try catalog.namespaces() }
+        try await store { (meta) throws(SQLError) in try meta.attach(StoredAttachment(name: name, options: options)) }
+        attached.attach(catalog, as: name)
+    }
+
+    /// Forgets a catalog; its tables stay as they are.
+    func detachCatalogs(_ statement: Drop, _ notices: inout [SQLError]) async throws(SQLError) {
+        for object in statement.names {
+            let name = try Self.catalogName(object)
+            guard attached.isMade(name) else {
+                guard statement.ifExists else {
+                    throw SQLError(.invalidCatalogName, "catalog \"\(name)\" does not exist", at: object.span.source)
+                }
+                notices.append(SQLError(.successfulCompletion, "catalog \"\(name)\" does not exist, skipping"))
+                continue
+            }
+            try await store { (meta) throws(SQLError) in try meta.detach(catalog: name) }
+            attached.detach(name)
+        }
+    }
+
+    /// Takes up the catalogs of an earlier process.
+    func restore(_ catalogs: [StoredAttachment]) throws(SQLError) {
+        for catalog in catalogs { attached.attach(try assembly.catalog(options: catalog.options), as: catalog.name) }
+    }
+
+    private static func catalogName(_ name: ObjectName) throws(SQLError) -> String {
+        guard name.parts.count == 1 else {
+            throw SQLError(.invalidName, "the name of a catalog has one part", at: name.span.source)
+        }
+        return name.last.name
+    }
+}
