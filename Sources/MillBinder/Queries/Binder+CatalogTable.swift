@@ -1,6 +1,8 @@
 package import MillBase
+import MillCatalog
 package import MillColumnar
 package import MillConnectorKit
+import MillExpr
 import MillPlan
 import MillSQL
 
@@ -28,7 +30,7 @@ extension Binder {
             guard case .statement = context.purpose else {
                 throw unsupported(
                     "tables of attached catalogs in views",
-                    hint: "Make a source of the table: CREATE SOURCE name (*) WITH (connector = 'iceberg', ...), and a view over that.")
+                    hint: "Make a source of the table: CREATE SOURCE name (*) WITH (connector = 'iceberg', ...), and a view over that.", at: span)
             }
             let state = try reference.version.map { version throws(SQLError) in try tableState(version) }
             for candidate in Self.candidates(parts, tables.parts) {

@@ -93,7 +93,9 @@ enum TablePart: String, CaseIterable {
                 ] + counts(.data) + counts(.deletes)
             }
         case .files:
-            return try Self.liveFiles(table, snapshotID).map { try Self.row($0, table.metadata) }
+            var rows: [[Scalar]] = []
+            for file in try Self.liveFiles(table, snapshotID) { rows.append(try Self.row(file, metadata)) }
+            return rows
         case .partitions:
             return try Self.partitions(try Self.liveFiles(table, snapshotID), table.metadata)
         }

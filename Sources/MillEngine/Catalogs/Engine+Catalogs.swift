@@ -2,11 +2,11 @@ import MillBase
 import MillBinder
 import MillCatalog
 import MillMeta
-package import MillSQL
+import MillSQL
 
 /// CREATE CATALOG and DROP CATALOG.
 extension Engine {
-    package func attachCatalog(_ statement: CreateNamespace, session: SessionContext, _ notices: inout [SQLError]) async throws(SQLError) {
+    func attachCatalog(_ statement: CreateNamespace, session: SessionContext, _ notices: inout [SQLError]) async throws(SQLError) {
         try await definitions.lock(unless: session.cancellation)
         defer { definitions.unlock() }
         let name = try Self.catalogName(statement.name)
