@@ -57,6 +57,18 @@ import Testing
 
     // MARK: What is stored
 
+    @Test func attachedCatalogsComeBackWithTheirOptions() throws {
+        let store = try MetaStore.inMemory()
+        let lake = StoredAttachment(name: "lake", options: [CatalogOption("uri", "http://x"), CatalogOption("credential", "a:b")])
+        try store.attach(lake)
+        try store.attach(StoredAttachment(name: "aside", options: []))
+        #expect(try store.copy().load().catalogs == [StoredAttachment(name: "aside", options: []), lake])
+        #expect(error { () throws(SQLError) in try store.attach(lake) } != nil)
+        try store.detach(catalog: "aside")
+        try store.detach(catalog: "none")
+        #expect(try store.load().catalogs == [lake])
+    }
+
     @Test func objectsComeBackAsTheyWere() throws {
         let store = try MetaStore.inMemory()
         var source = Self.source(16384, "Größe \"of\" 事件 🐟")

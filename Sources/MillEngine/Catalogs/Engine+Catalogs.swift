@@ -1,6 +1,7 @@
 import MillBase
 import MillBinder
 import MillCatalog
+import MillConnectorKit
 import MillMeta
 import MillSQL
 
