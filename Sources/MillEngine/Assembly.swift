@@ -60,4 +60,8 @@ package final class Assembly: SourceAssembly {
                 }
             }, notices: made.notices, encode: records.encode)
     }
+
+    package func sink(options: [String: String], of relation: SinkConnectors.Relation) throws(SQLError) -> any SinkConnector {
+        try SinkConnectors.make(options, of: relation, environment: environment)
+    }
 }

@@ -2,6 +2,7 @@ package import MillBase
 package import MillCatalog
 package import MillColumnar
 package import MillConnectorKit
+package import MillConnectors
 import MillDataflow
 import MillPlan
 import Synchronization
@@ -11,6 +12,8 @@ package protocol SourceAssembly: Sendable {
     /// - Parameter fields: the declared columns.
     /// - Throws: 22023 for options, 0A000 for a connector or format that is not there.
     func source(name: String, options: [CatalogOption], fields: [Field]) throws(SQLError) -> AssembledSource
+    /// - Throws: 22023 for options. Nothing is contacted yet.
+    func sink(options: [String: String], of relation: SinkConnectors.Relation) throws(SQLError) -> any SinkConnector
     /// A catalog of tables elsewhere.
     /// - Throws: 22023 for options. Nothing is contacted yet.
     func catalog(options: [CatalogOption]) throws(SQLError) -> any AttachedCatalog
@@ -21,6 +24,9 @@ package protocol SourceAssembly: Sendable {
 }
 
 extension SourceAssembly {
+    package func sink(options: [String: String], of relation: SinkConnectors.Relation) throws(SQLError) -> any SinkConnector {
+        throw SQLError(.featureNotSupported, "there are no connectors for sinks")
+    }
     package func catalog(options: [CatalogOption]) throws(SQLError) -> any AttachedCatalog {
         throw SQLError(.featureNotSupported, "no catalogs can be attached")
     }

@@ -19,6 +19,8 @@ extension Session {
             try await engine.create(statement, definition: parsed.text, session: context, &notices)
         case .createNamespace(let statement) where statement.kind == .catalog:
             try await engine.attachCatalog(statement, session: context, &notices)
+        case .createSink(let statement):
+            try await engine.create(statement, definition: parsed.text, session: context, &notices)
         case .createNamespace(let statement):
             try await engine.createSchema(statement, session: context, &notices)
         case .drop(let statement):

@@ -12,6 +12,7 @@ extension Session {
         switch statement {
         case .show(.objects(.jobs, _, _)): JobLine.schema
         case .show(.objects(.sources, _, _)): SourceLine.schema
+        case .show(.objects(.sinks, _, _)): SinkLine.schema
         case .show(.objects): [Field("Name", .varchar)]
         case .show(.columns), .describe:
             [Field("Name", .varchar), Field("Type", .varchar), Field("Is Hidden", .varchar), Field("Description", .varchar)]
@@ -36,6 +37,8 @@ extension Session {
             rows = try await foreignTables(in: place).filter { Self.matches($0, like) }.map { [.string($0)] }
         case .show(.objects(.schemas, let place?, let like)):
             rows = try await foreignNamespaces(of: place).filter { Self.matches($0, like) }.map { [.string($0)] }
+        case .show(.objects(.sinks, let schemaName, let like)):
+            rows = await engine.sinkLines(in: schemaName?.last.name ?? "public").filter { Self.matches($0.name, like) }.map(\.row)
         case .show(.objects(let list, let schemaName, let like)):
             rows = try await names(list, in: schemaName?.last.name).filter { Self.matches($0, like) }.map { [.string($0)] }
         case .show(.columns(let name, let like)): rows = try await columns(of: name).filter { Self.matches($0.name, like) }.map(Self.line)
@@ -48,7 +51,7 @@ extension Session {
             do throws(SQLError) { object = try await engine.catalog.require(kind, schema: name.schemaName, name: name.last.name) } catch {
                 throw error.located(at: name.span.source)
             }
-            rows = [[.string("\(object.schemaName).\(object.name)"), .string(object.definition)]]
+            rows = [[.string("\(object.schemaName).\(object.name)"), .string(object.shownDefinition)]]
         case .show(.parameter(let name)):
             guard let value = state.withLock({ $0.settings[name.name] }) else {
                 throw SQLError(.undefinedObject, "unrecognized configuration parameter \"\(name.name)\"", at: name.span.source)
@@ -68,12 +71,11 @@ extension Session {
         case .tables: kind = .table
         case .materializedViews: kind = .materializedView
         case .views: kind = .view
-        case .sinks: kind = .sink
         case .schemas: return catalog.schemas
         case .databases: return [databaseName]
         case .catalogs: return try await engine.offActor { [engine] () throws(SQLError) in try engine.attached.names() }
         case .internalTables, .indexes, .connections, .functions, .secrets, .cluster, .processList, .subscriptions, .cursors: return []
-        case .jobs, .sources: preconditionFailure("jobs and sources have lines of their own")
+        case .jobs, .sources, .sinks: preconditionFailure("jobs, sources and sinks have lines of their own")
         }
         return catalog.objects.filter { $0.kind == kind && $0.schemaName == (schemaName ?? "public") }.map(\.name)
     }
