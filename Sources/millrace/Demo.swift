@@ -6,6 +6,7 @@ import MillColumnar
 import MillEngine
 import MillIO
 import MillKafkaWire
+import MillLakeCatalog
 import MillLog
 import ServiceLifecycle
 import Synchronization
@@ -17,7 +18,7 @@ import Glibc
 import Darwin
 #endif
 
-/// The balloon game, everything embedded: a generator of pops, the topic, five views, a leaderboard in the terminal.
+/// The balloon game, everything embedded: a generator of pops, the topic, five views, an Iceberg table of each, a leaderboard in the terminal.
 struct Demo: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Plays the balloon game live, until Ctrl-C or for a duration.")
 
@@ -29,8 +30,10 @@ struct Demo: AsyncParsableCommand {
     @Option(help: "Kafka wire: HOST:PORT or off (default: \(KafkaListenAddress.standard.text)).", transform: { try KafkaListenAddress($0) })
     var kafka = KafkaListenAddress.standard
     @Option(help: "Postgres wire: HOST:PORT or off.") var pg = ListenAddress(argument: "localhost:4566")!
+    @Option(help: "Iceberg REST catalog: HOST:PORT, or off for a game without tables.") var catalog = ListenAddress(argument: "localhost:8181")!
     @Option(help: "Threads that run views.") var workers = 1
     @Option(help: "The template with the source and its views.") var template = "examples/balloon/source.sql.j2"
+    @Option(help: "The template with the sinks into tables.") var lakeTemplate = "examples/balloon/lake.sql.j2"
 
     static let topic = "balloon-game"
 
@@ -41,11 +44,12 @@ struct Demo: AsyncParsableCommand {
 
     func run() async throws {
         // Whatever is wrong with the template shows before anything is started.
-        let template = try Self.found(template)
-        _ = try statements(template, broker: kafka.text)
+        let scripts = Scripts(source: try Self.found(template), lake: catalog.isOff ? nil : try Self.found(lakeTemplate))
+        _ = try scripts.sourceStatements(broker: kafka.text)
+        _ = try scripts.lakeStatements(catalog: "")
         let directory = dataDir ?? TemporaryDirectory.path("demo")
         do {
-            try await play(template, directory)
+            try await play(scripts, directory)
         } catch {
             if dataDir == nil { try? LocalFileSystem().remove(directory) }  // The failure before is the one to tell.
             throw error
@@ -53,24 +57,45 @@ struct Demo: AsyncParsableCommand {
         if dataDir == nil { try LocalFileSystem().remove(directory) }
     }
 
-    private func statements(_ template: String, broker: String) throws -> String {
-        try Render.render(
-            template, files: [],
-            assignments: ["balloon_game_kafka_topic=\(Self.topic)", "balloon_game_kafka_bootstrap_servers=\(broker)"])
+    /// Templates, and what they are rendered with.
+    private struct Scripts: Sendable {
+        var source: String
+        /// nil: no tables.
+        var lake: String?
+
+        func sourceStatements(broker: String) throws -> String {
+            try Render.render(
+                source, files: [],
+                assignments: ["balloon_game_kafka_topic=\(Demo.topic)", "balloon_game_kafka_bootstrap_servers=\(broker)"])
+        }
+
+        func lakeStatements(catalog: String) throws -> String? {
+            try lake.map { template in
+                try Render.render(
+                    template, files: [],
+                    assignments: [
+                        "balloon_game_db=\(Demo.namespace)", "plf_polaris_catalog_uri=http://\(catalog)/api/catalog", "plf_catalog_name=\(Demo.warehouse)",
+                        "principal_client_id=\(BootstrapCredentials.standard.clientID)", "principal_client_secret=\(BootstrapCredentials.standard.secret)",
+                    ])
+            }
+        }
     }
 
-    private func play(_ template: String, _ directory: String) async throws {
+    private func play(_ scripts: Scripts, _ directory: String) async throws {
         let logger = Serve.logger(.warning)
         let server: Server
         do {
             server = try await Server.start(
-                Server.Options(dataDirectory: directory, pg: pg, kafka: [kafka], workerCount: workers), logger: logger)
+                Server.Options(
+                    dataDirectory: directory, pg: pg, kafka: [kafka],
+                    catalog: CatalogService.Options(address: catalog, warehouse: Self.warehouse), workerCount: workers),
+                logger: logger)
         } catch {
             StandardError.write("millrace: could not start: \(error)\n")
             throw ExitCode.failure
         }
         do {
-            try await play(template, on: server, directory, logger)
+            try await play(scripts, on: server, directory, logger)
         } catch {
             await server.stop()
             throw error
@@ -78,14 +103,18 @@ struct Demo: AsyncParsableCommand {
         await server.stop()
     }
 
-    private func play(_ template: String, on server: Server, _ directory: String, _ logger: Logger) async throws {
+    private func play(_ scripts: Scripts, on server: Server, _ directory: String, _ logger: Logger) async throws {
         let broker = server.kafkaAddresses.first ?? "localhost:9092"
         StandardError.write("millrace: pg on \(server.pgAddress ?? "off")\nmillrace: kafka on \(server.kafkaAddresses.first ?? "off")\n")
         StandardError.write("millrace: topic \(Self.topic) in \(directory)\nmillrace: ready\n")
         let session = Session(engine: server.engine, userName: "root", databaseName: "dev")
         // The topic first, so that the source's origin is its present end.
         let topic = try server.log.topic(named: Self.topic, creatingWithPartitions: 1)
-        try await session.run(try statements(template, broker: broker))
+        try await session.run(try scripts.sourceStatements(broker: broker))
+        if let address = server.catalogAddress, let statements = try scripts.lakeStatements(catalog: address) {
+            StandardError.write("millrace: tables \(Self.warehouse).\(Self.namespace).* in the catalog on \(address)\n")
+            try await session.run(statements)
+        }
         let game = BalloonGame(partition: topic.partitions[0], seed: seed, players: players, rate: rate, clock: Environment.system.clock)
         let play = ServiceGroup(
             configuration: ServiceGroupConfiguration(
@@ -95,7 +124,30 @@ struct Demo: AsyncParsableCommand {
         try await server.engine.flush()
         StandardOutput.write("final leaderboard\n")
         for line in try await LiveBoard.leaderboard(session) { StandardOutput.write("\(line.player)\t\(line.score)\t\(line.bonusHits)\n") }
+        if server.catalogAddress != nil { try await readBack(session) }
     }
+
+    /// The tables as any reader of Iceberg finds them, once all changes are there.
+    private func readBack(_ session: Session) async throws {
+        let clock = ContinuousClock()
+        let deadline = clock.now + Self.patience
+        while clock.now < deadline {
+            guard try await session.rows("SHOW SINKS").contains(where: { batch in (0..<batch.count).contains { batch.columns[9].scalar($0) != .int(0) } })
+            else { break }
+            try await Task.sleep(for: .milliseconds(100))
+        }
+        StandardOutput.write("tables read back\n")
+        for view in try await session.rows("SHOW SINKS").flatMap({ batch in (0..<batch.count).map { batch.columns[0].text($0) ?? "" } }) {
+            let table = "\(Self.warehouse).\(Self.namespace).\(view)"
+            let rows = try await session.rows("SELECT (SELECT count(*) FROM \(table)), (SELECT count(*) FROM \(table).snapshots)")
+            StandardOutput.write("\(table)\t\(rows[0].columns[0].text(0) ?? "") rows\t\(rows[0].columns[1].text(0) ?? "") snapshots\n")
+        }
+    }
+
+    /// For the last changes to be in the tables.
+    private static let patience = Duration.seconds(30)
+    private static let warehouse = "dev"
+    private static let namespace = "balloon_pops"
 
     /// The template where it is said to be, or in the package that the program was built in.
     private static func found(_ path: String) throws -> String {

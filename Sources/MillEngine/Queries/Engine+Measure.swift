@@ -56,10 +56,11 @@ extension Session {
         return try await engine.measure(try await bind(query, []))
     }
 
-    /// All rows of a SELECT.
+    /// All rows of a SELECT or SHOW.
     package func rows(_ text: String) async throws(SQLError) -> [DeltaBatch] {
-        let statements = try Session.parse(text)
-        guard case .query(let query)? = statements.first?.statement else { throw SQLError(.syntaxError, "only a SELECT has rows") }
+        let statement = try Session.parse(text).first?.statement
+        if case .show? = statement, let statement, case .table(let batches, _) = try await show(statement) { return batches }
+        guard case .query(let query)? = statement else { throw SQLError(.syntaxError, "only SELECT and SHOW have rows") }
         return try await engine.queryRun(try await bind(query, []), session: context).collect(context.cancellation)
     }
 

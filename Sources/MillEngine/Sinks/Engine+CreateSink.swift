@@ -89,8 +89,8 @@ extension Engine {
         var object = draft.object
         let random = environment.random
         let name = Self.hexadecimal(random.next()) + Self.hexadecimal(random.next())
-        let wanted = session.settings.first { $0.name == "execution.checkpointing.interval" }.flatMap { SettingDuration($0.value) }
-        let interval = draft.options.commitEvery(checkpoints: keeper?.interval ?? .zero, sessionMilliseconds: wanted?.milliseconds)
+        let wanted = session.settings.duration("execution.checkpointing.interval")
+        let interval = draft.options.commitEvery(checkpoints: keeper?.interval ?? .zero, sessionMilliseconds: wanted.map { Int($0 / .milliseconds(1)) })
         object.options.append(CatalogOption(SinkOptions.sinkName, name))
         if let incarnation = target.incarnation { object.options.append(CatalogOption(SinkOptions.incarnation, incarnation)) }
         object.options.append(CatalogOption(SinkOptions.commitInterval, "\(interval / .milliseconds(1))"))
