@@ -21,11 +21,12 @@ package struct BinderContext: Sendable {
     package var sessionValues: [String: BoundExpression]
     /// Functions that the catalog answers; nil where no catalog queries are expected.
     package var catalogFunctions: (any CatalogFunctions)?
-    /// What `read_parquet` reads; nil where it has no place.
+    /// What `read_parquet` and the like read; nil where it has no place.
     package var files: (any FileColumns)?
 
     package init(
-        _ purpose: Purpose, parameterTypes: [SQLType?] = [], parameterValues: [BoundExpression] = [], sessionValues: [String: BoundExpression] = [:],
+        _ purpose: Purpose, parameterTypes: [SQLType?] = [], parameterValues: [BoundExpression] = [],
+        sessionValues: [String: BoundExpression] = [:],
         catalogFunctions: (any CatalogFunctions)? = nil, files: (any FileColumns)? = nil
     ) {
         self.purpose = purpose

@@ -3,6 +3,7 @@ package import MillCatalog
 package import MillColumnar
 import MillConnectorKit
 package import MillConnectors
+import MillHTTPClient
 package import MillIO
 import MillText
 import Synchronization
@@ -11,9 +12,12 @@ import Synchronization
 package final class Assembly: SourceAssembly {
     private let environment: Environment
     private let embedded: Mutex<EmbeddedBroker?>
+    private let access: FileAccess
 
-    package init(environment: Environment, embedded: EmbeddedBroker?) {
+    /// - Parameter access: which files statements may name; all, and S3 over the network, unless given.
+    package init(environment: Environment, embedded: EmbeddedBroker?, access: FileAccess? = nil) {
         self.environment = environment
+        self.access = access ?? FileAccess(environment: environment, transport: CurlTransport())
         self.embedded = Mutex(embedded)
     }
 
@@ -30,20 +34,25 @@ package final class Assembly: SourceAssembly {
                 connectorOptions[option.name] = option.value
             }
         }
-        let written: SourceFormat? =
-            if let format, let encode { try SourceFormat(format: format, encode: encode) } else { nil }
+        var written: (format: String, encode: String)?
+        if let format, let encode { written = (format, encode) }
         let made = try SourceConnectors.make(
-            connectorOptions, format: written, environment: environment, embedded: embedded.withLock { $0 })
+            connectorOptions, format: written, environment: environment, embedded: embedded.withLock { $0 }, access: access)
         guard let records = made.format else {
             throw SQLError(.invalidParameterValue, "the format of the source's records is missing", hint: "Add FORMAT PLAIN ENCODE JSON.")
+        }
+        let decoder = { @Sendable (columns: [Int]) throws(SQLError) -> any Decoder in
+            switch records {
+            case .plainJSON: JSONRecordDecoder(fields: fields, wanted: columns.map { .field($0) })
+            case .csv(let dialect): CSVRecordDecoder(fields: fields, wanted: columns, delimiter: dialect.delimiter)
+            case .parquet: ParquetRowDecoder(fields: fields, wanted: columns)
+            }
         }
         return AssembledSource(
             connector: made.connector,
             makeDecoder: { (columns) throws(SQLError) in
-                switch records {
-                case .plainJSON: JSONRecordDecoder(fields: fields, wanted: columns.map { .field($0) })
-                case .parquet: ParquetRowDecoder(fields: fields, wanted: columns)
-                }
+                guard made.connector is FileConnector else { return try decoder(columns) }
+                return PartitionedDecoder(fields: fields, wanted: columns, make: decoder)
             }, notices: made.notices, encode: records.encode)
     }
 }

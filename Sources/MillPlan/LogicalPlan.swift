@@ -80,11 +80,14 @@ package struct RelationReference: Hashable, Sendable, Codable {
     package var id: ObjectID
     package var name: String
     package var kind: Kind
+    /// Of `files`.
+    package var files: FileCall?
 
-    package init(id: ObjectID, name: String, kind: Kind) {
+    package init(id: ObjectID, name: String, kind: Kind, files: FileCall? = nil) {
         self.id = id
         self.name = name
         self.kind = kind
+        self.files = files
     }
 
     /// Rows that whoever runs the plan brings along: those that a statement has changed, for its RETURNING, or met, for its ON CONFLICT.
