@@ -1,7 +1,7 @@
 package import MillBase
 package import MillCatalog
 package import MillColumnar
-import MillConnectorKit
+package import MillConnectorKit
 package import MillConnectors
 import MillHTTPClient
 package import MillIO
@@ -54,5 +54,9 @@ package final class Assembly: SourceAssembly {
                 guard made.connector is FileConnector else { return try decoder(columns) }
                 return PartitionedDecoder(fields: fields, wanted: columns, make: decoder)
             }, notices: made.notices, encode: records.encode)
+    }
+
+    package func sink(options: [String: String], of relation: SinkConnectors.Relation) throws(SQLError) -> any SinkConnector {
+        try SinkConnectors.make(options, of: relation, environment: environment)
     }
 }
