@@ -57,6 +57,6 @@ package final class Assembly: SourceAssembly {
     }
 
     package func sink(options: [String: String], of relation: SinkConnectors.Relation) throws(SQLError) -> any SinkConnector {
-        try SinkConnectors.make(options, of: relation, environment: environment)
+        try SinkConnectors.make(options, of: relation, environment: environment, access: access)
     }
 }
