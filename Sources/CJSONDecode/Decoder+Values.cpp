@@ -3,17 +3,9 @@
 #include <cstring>
 
 #include "Decoder.hpp"
-#include "Numbers.hpp"
 #include "Strings.hpp"
 
 namespace mill {
-
-namespace {
-
-template <typename T>
-inline void store(uint8_t *slot, T value) { std::memcpy(slot, &value, sizeof(T)); }
-
-}  // namespace
 
 /// The bytes between a string's quotes. The closing quote is the last byte before the next token that is not white space: stage 1
 /// makes anything else there a token of its own.
@@ -87,124 +79,20 @@ inline bool Decoder::read_string(FieldState &field, int32_t index, uint32_t &tok
   return true;
 }
 
-/// A string's text to a value of the field's type. `text` has 16 readable bytes after its end.
-uint32_t Decoder::convert_text(FieldState &field, const uint8_t *text, uint32_t length, uint8_t *out) {
-  switch (field.kind) {
-    case MILL_JSON_VARCHAR:
-    case MILL_JSON_TEXT: store(out, make_view(text, length)); return MILL_JSON_OK;
-    case MILL_JSON_TIMESTAMP: {
-      int64_t micros;
-      uint32_t reason = timestamps_.read(text, length, micros);
-      if (reason == MILL_JSON_OK) store(out, micros);
-      return reason;
-    }
-    case MILL_JSON_DATE: {
-      int32_t days;
-      uint32_t reason = parse_date(text, length, days);
-      if (reason == MILL_JSON_OK) store(out, days);
-      return reason;
-    }
-    case MILL_JSON_TIME: {
-      int64_t micros;
-      uint32_t reason = parse_time(text, length, micros);
-      if (reason == MILL_JSON_OK) store(out, micros);
-      return reason;
-    }
-    case MILL_JSON_BOOL:
-      if (same_word(text, length, "true")) store(out, uint8_t(1));
-      else if (same_word(text, length, "false")) store(out, uint8_t(0));
-      else return MILL_JSON_BAD_TEXT;
-      return MILL_JSON_OK;
-    case MILL_JSON_BYTEA: {
-      uint8_t *bytes = arena_.reserve(length + 16);
-      uint32_t written = 0;
-      uint32_t reason = parse_bytes(text, length, bytes, written);
-      if (reason != MILL_JSON_OK) return reason;
-      store(out, make_view(bytes, written));
-      arena_.commit(written > 12 ? written : 0);
-      return MILL_JSON_OK;
-    }
-    default: return convert_number(field, text, length, out);
-  }
-}
-
-/// A number's text, or a string that holds one.
-uint32_t Decoder::convert_number(FieldState &field, const uint8_t *text, uint32_t length, uint8_t *out) {
-  uint32_t reason = MILL_JSON_OK;
-  switch (field.kind) {
-    case MILL_JSON_INT16:
-    case MILL_JSON_INT32:
-    case MILL_JSON_INT64: {
-      int64_t value;
-      if ((reason = parse_int64(text, length, value))) return reason;
-      if (field.kind == MILL_JSON_INT64) store(out, value);
-      else if (field.kind == MILL_JSON_INT32 && value == int32_t(value)) store(out, int32_t(value));
-      else if (field.kind == MILL_JSON_INT16 && value == int16_t(value)) store(out, int16_t(value));
-      else return MILL_JSON_OUT_OF_RANGE;
-      return MILL_JSON_OK;
-    }
-    case MILL_JSON_FLOAT32: {
-      float value;
-      if (!(reason = parse_float(text, length, value))) store(out, value);
-      return reason;
-    }
-    case MILL_JSON_FLOAT64: {
-      double value;
-      if (!(reason = parse_float(text, length, value))) store(out, value);
-      return reason;
-    }
-    case MILL_JSON_NUMERIC: {
-      DecimalValue value;
-      if (!(reason = parse_numeric(text, length, field.precision, field.scale, value))) store(out, value);
-      return reason;
-    }
-    case MILL_JSON_TIMESTAMP: {
-      int64_t micros;
-      if (!(reason = parse_epoch(text, length, micros))) store(out, micros);
-      return reason;
-    }
-    case MILL_JSON_DATE: {
-      int64_t days;
-      if ((reason = parse_int64(text, length, days))) return reason;
-      // 0001-01-01 to 5874897-12-31.
-      if (days < -719162 || days > 2145031948) return MILL_JSON_OUT_OF_RANGE;
-      store(out, int32_t(days));
-      return MILL_JSON_OK;
-    }
-    default: return MILL_JSON_WRONG_TYPE;
-  }
-}
-
 inline bool Decoder::read_number(FieldState &field, int32_t index, uint32_t &token) {
   const uint8_t *text = bytes_ + tokens_[token];
   if (field.kind == MILL_JSON_INT64 || field.kind == MILL_JSON_INT32) [[likely]] {
-    // Up to 16 digits that fill the token: two words. A leading zero takes the long way to its error.
+    // Digits that fill the token.
     const bool negative = *text == '-';
-    const uint8_t *digits = text + negative;
     const uint32_t count = tokens_[token + 1] - tokens_[token] - negative;
-    if (count - 1 < 16 && (*digits != '0' || count == 1)) {
-      uint64_t value;
-      bool fine;
-      if (count <= 8) {
-        const unsigned shift = 64 - 8 * count;
-        uint64_t word = (load64(digits) << shift) | (zeros & low_bytes(8 - count));
-        fine = eight_digits(word);
-        value = parse_eight(word);
-      } else {
-        const unsigned missing = 16 - count;
-        uint64_t high = (load64(digits) << (8 * missing % 64)) | (zeros & low_bytes(missing));
-        uint64_t low = load64(digits + count - 8);
-        fine = eight_digits(high) && eight_digits(low);
-        value = uint64_t(parse_eight(high)) * 100000000ull + parse_eight(low);
-      }
-      if (fine) {
-        int64_t number = negative ? -int64_t(value) : int64_t(value);
-        ++token;
-        if (field.kind == MILL_JSON_INT64) store(slot(field), number);
-        else if (number == int32_t(number)) store(slot(field), int32_t(number));
-        else refuse_value(field, index, MILL_JSON_OUT_OF_RANGE, text, count + negative);
-        return true;
-      }
+    uint64_t value;
+    if (fast_digits(text + negative, count, value)) {
+      int64_t number = negative ? -int64_t(value) : int64_t(value);
+      ++token;
+      if (field.kind == MILL_JSON_INT64) store(slot(field), number);
+      else if (number == int32_t(number)) store(slot(field), int32_t(number));
+      else refuse_value(field, index, MILL_JSON_OUT_OF_RANGE, text, count + negative);
+      return true;
     }
   }
   uint32_t length;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "Numbers.hpp"
 #include "Strings.hpp"
 
 namespace mill {
@@ -12,7 +11,6 @@ namespace {
 
 constexpr uint32_t window_bytes = 64 << 10;
 constexpr uint32_t places_max = 128;
-constexpr uint8_t strides[] = {1, 2, 4, 8, 4, 8, 24, 16, 16, 4, 8, 8, 16, 16};
 
 std::string fold(const std::string &name) {
   std::string folded = name;
@@ -34,10 +32,7 @@ uint32_t reason_of(StructuralIndex::Status status) {
 Decoder::Decoder(const mill_json_field *fields, uint32_t count) : fields_(count), expectations_(places_max) {
   for (uint32_t i = 0; i < count; ++i) {
     FieldState &field = fields_[i];
-    field.kind = fields[i].kind;
-    field.stride = strides[field.kind];
-    field.precision = fields[i].precision;
-    field.scale = fields[i].scale;
+    field.declare(fields[i]);
     field.name.assign(fields[i].name, fields[i].name_length);
     field.folded = fold(field.name);
   }
@@ -47,13 +42,7 @@ void Decoder::begin(uint32_t rows_max, void *const *columns) {
   rejects_.clear();
   row_ = 0;
   if (unwanted_.empty()) unwanted_.resize(64);
-  for (size_t i = 0; i < fields_.size(); ++i) {
-    FieldState &field = fields_[i];
-    field.has_null = false;
-    field.data = columns[i] ? static_cast<uint8_t *>(columns[i]) : unwanted_.data();
-    field.step = columns[i] ? field.stride : 0;
-    field.validity.assign((rows_max + 63) / 64, ~0ull);
-  }
+  for (size_t i = 0; i < fields_.size(); ++i) fields_[i].begin(rows_max, columns[i], unwanted_.data());
 }
 
 mill_json_progress Decoder::decode(
@@ -161,7 +150,7 @@ void Decoder::walk_all(const Placed *placed, uint32_t count, uint32_t base, uint
     }
     rejects_.resize(rejects_before);
     if (made_null_) {
-      for (FieldState &field : fields_) field.validity[row_ >> 6] |= 1ull << (row_ & 63);
+      for (FieldState &field : fields_) field.unset_null(row_);
     }
     refuse_record(record_, reason_, bytes_ + start, end - start);
     // The walk may have run on into the next record: go on with its first token.
@@ -171,9 +160,7 @@ void Decoder::walk_all(const Placed *placed, uint32_t count, uint32_t base, uint
 }
 
 void Decoder::set_null(FieldState &field) {
-  std::memset(slot(field), 0, field.stride);
-  field.validity[row_ >> 6] &= ~(1ull << (row_ & 63));
-  field.has_null = true;
+  field.set_null(row_);
   made_null_ = true;
 }
 

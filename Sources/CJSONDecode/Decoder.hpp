@@ -23,30 +23,12 @@
 #include <string>
 #include <vector>
 
-#include "Arena.hpp"
 #include "Bytes.hpp"
 #include "CJSONDecode.h"
-#include "Calendar.hpp"
 #include "StructuralIndex.hpp"
+#include "ValueReader.hpp"
 
 namespace mill {
-
-/// A declared field and where its values go in the current call.
-struct FieldState {
-  uint8_t kind = 0;
-  uint8_t stride = 0;
-  int16_t precision = -1;
-  int16_t scale = 0;
-  bool has_null = false;
-  /// The last record that set it: twice the record's serial, plus one when its key matched to the letter.
-  uint64_t stamp = 0;
-  uint8_t *data = nullptr;
-  /// `stride`, or 0 for a field that is only checked.
-  uint32_t step = 0;
-  std::vector<uint64_t> validity;
-  std::string name;
-  std::string folded;
-};
 
 /// What key to expect at a place in the record.
 struct Expectation {
@@ -58,7 +40,7 @@ struct Expectation {
   std::string rest;
 };
 
-class Decoder {
+class Decoder : ValueReader {
  public:
   Decoder(const mill_json_field *fields, uint32_t count);
 
@@ -97,21 +79,17 @@ class Decoder {
   bool number_extent(uint32_t token, uint32_t &end);
   bool literal_extent(uint32_t token, uint32_t &length);
   bool string_extent(uint32_t token, uint32_t &length);
-  uint32_t convert_text(FieldState &field, const uint8_t *text, uint32_t length, uint8_t *slot);
-  uint32_t convert_number(FieldState &field, const uint8_t *text, uint32_t length, uint8_t *slot);
   View compact(const uint8_t *text, uint32_t length);
 
   void set_null(FieldState &field);
   void refuse_value(FieldState &field, int32_t index, uint32_t reason, const uint8_t *raw, uint32_t length);
   void refuse_record(uint32_t record, uint32_t reason, const uint8_t *raw, uint32_t length);
   bool fail(uint32_t reason) { reason_ = reason; return false; }
-  uint8_t *slot(FieldState &field) { return field.data + size_t(row_) * field.step; }
+  uint8_t *slot(FieldState &field) { return field.slot(row_); }
 
   std::vector<FieldState> fields_;
   std::vector<Expectation> expectations_;
   StructuralIndex index_;
-  Arena arena_;
-  TimestampReader timestamps_;
   std::vector<mill_json_reject> rejects_;
   std::vector<uint8_t> unwanted_;
 

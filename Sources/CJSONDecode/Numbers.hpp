@@ -107,6 +107,22 @@ inline uint32_t decimal_to_int64(ReadDecimal value, int64_t &result) {
   return MILL_JSON_OK;
 }
 
+/// Up to 16 digits by two words. False for anything else, and for a leading zero, which takes the long way.
+inline bool fast_digits(const uint8_t *digits, uint32_t count, uint64_t &value) {
+  if (count - 1 >= 16 || (*digits == '0' && count != 1)) return false;
+  if (count <= 8) {
+    const unsigned shift = 64 - 8 * count;
+    uint64_t word = (load64(digits) << shift) | (zeros & low_bytes(8 - count));
+    value = parse_eight(word);
+    return eight_digits(word);
+  }
+  const unsigned missing = 16 - count;
+  uint64_t high = (load64(digits) << (8 * missing % 64)) | (zeros & low_bytes(missing));
+  uint64_t low = load64(digits + count - 8);
+  value = uint64_t(parse_eight(high)) * 100000000ull + parse_eight(low);
+  return eight_digits(high) && eight_digits(low);
+}
+
 inline uint32_t parse_int64(const uint8_t *text, size_t length, int64_t &result) {
   ReadDecimal value;
   if (uint32_t reason = read_decimal(text, length, value)) return reason;

@@ -52,6 +52,7 @@ package struct SQLState: Hashable, Sendable, CustomStringConvertible {
     package static let ambiguousAlias = SQLState("42712")
     package static let undefinedColumn = SQLState("42703")
     package static let undefinedFunction = SQLState("42883")
+    package static let insufficientPrivilege = SQLState("42501")
     package static let undefinedTable = SQLState("42P01")
     package static let undefinedObject = SQLState("42704")
     package static let undefinedParameter = SQLState("42P02")

@@ -21,14 +21,14 @@ package struct BinderContext: Sendable {
     package var sessionValues: [String: BoundExpression]
     /// Functions that the catalog answers; nil where no catalog queries are expected.
     package var catalogFunctions: (any CatalogFunctions)?
-    /// What `read_parquet` reads; nil where it has no place.
+    /// What `read_parquet` and the like read; nil where it has no place.
     package var files: (any FileColumns)?
     /// Tables of attached catalogs; nil where they have no place.
     package var catalogTables: (any CatalogTables)?
 
     package init(
-        _ purpose: Purpose, parameterTypes: [SQLType?] = [], parameterValues: [BoundExpression] = [], sessionValues: [String: BoundExpression] = [:],
-        catalogFunctions: (any CatalogFunctions)? = nil, files: (any FileColumns)? = nil,
+        _ purpose: Purpose, parameterTypes: [SQLType?] = [], parameterValues: [BoundExpression] = [],
+        sessionValues: [String: BoundExpression] = [:], catalogFunctions: (any CatalogFunctions)? = nil, files: (any FileColumns)? = nil,
         catalogTables: (any CatalogTables)? = nil
     ) {
         self.purpose = purpose

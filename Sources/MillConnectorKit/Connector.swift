@@ -16,6 +16,8 @@ package protocol SourceConnector: Sendable {
     var incarnation: String? { get }
     /// Before anything is asked: what `incarnation` was when the source was read last. If it is another now, every question is answered by 55000.
     func expect(incarnation: String)
+    /// Before anything is asked: the splits of which something was read before, or that the source began with.
+    func expect(_ splits: [SourceSplit])
     /// What columns its records have, for a source that is declared without; nil when they do not say.
     func columns() throws(SQLError) -> [Field]?
     /// The splits now, each with the offset where the source begins: `scan.startup.mode` is resolved here, once, and the
@@ -27,7 +29,8 @@ package protocol SourceConnector: Sendable {
     func highWatermarks(_ splits: [SourceSplit]) throws(SQLError) -> [SourceSplit: SplitOffset]
     /// Opens a reader that starts at `offset`. `onData` may be called from any thread whenever a poll that found nothing
     /// would now find something; it must return at once.
-    func openReader(_ split: SourceSplit, at offset: SplitOffset, onData: @escaping @Sendable () -> Void) throws(SQLError) -> any SplitReader
+    func openReader(_ split: SourceSplit, at offset: SplitOffset, onData: @escaping @Sendable () -> Void) throws(SQLError)
+        -> any SplitReader
     /// Calls `body`, from any thread, whenever `currentSplits` may have another answer, for as long as what it returns is held. nil
     /// when the connector is not told, and has to be asked.
     func onSplitChange(_ body: @escaping @Sendable () -> Void) -> (any Sendable)?
@@ -39,6 +42,7 @@ extension SourceConnector {
     package var status: String? { nil }
     package var incarnation: String? { nil }
     package func expect(incarnation: String) {}
+    package func expect(_ splits: [SourceSplit]) {}
     package func onSplitChange(_ body: @escaping @Sendable () -> Void) -> (any Sendable)? { nil }
 }
 

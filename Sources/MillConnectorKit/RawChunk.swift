@@ -1,4 +1,3 @@
-
 /// Records of one split as they came, before decoding: one buffer and where each record's value lies in it.
 ///
 /// Or, of a file that is kept in columns, which rows: its decoder reads those by itself, and of them the columns that it was made for.
@@ -24,6 +23,8 @@ package final class RawChunk: @unchecked Sendable {
     package let partition: Int32
     /// Rows of a file in columns, in place of records.
     package let rows: FileRows?
+    /// What the decoder has to know of the file that they are of; nil for records that are of none.
+    package let file: SplitFile?
     /// Keeps the buffer alive.
     private let owner: AnyObject?
 
@@ -34,7 +35,7 @@ package final class RawChunk: @unchecked Sendable {
 
     package init(
         bytes: UnsafeRawPointer, byteCount: Int, starts: [UInt32], lengths: [Int32], positions: [Int64], timestamps: [Int64]?,
-        nextOffset: SplitOffset, partition: Int32 = 0, owner: AnyObject
+        nextOffset: SplitOffset, partition: Int32 = 0, file: SplitFile? = nil, owner: AnyObject
     ) {
         self.bytes = bytes
         self.byteCount = byteCount
@@ -44,12 +45,13 @@ package final class RawChunk: @unchecked Sendable {
         self.timestamps = timestamps
         self.nextOffset = nextOffset
         self.partition = partition
+        self.file = file
         rows = nil
         self.owner = owner
     }
 
     /// Rows of a file in columns, which take about `byteCount` bytes of it. A row's position is its number.
-    package init(_ rows: FileRows, byteCount: Int, partition: Int32 = 0) {
+    package init(_ rows: FileRows, byteCount: Int, partition: Int32 = 0, file: SplitFile? = nil) {
         bytes = Self.noBytes
         self.byteCount = byteCount
         starts = []
@@ -58,6 +60,7 @@ package final class RawChunk: @unchecked Sendable {
         timestamps = nil
         nextOffset = SplitOffset(rows.range.upperBound)
         self.partition = partition
+        self.file = file
         self.rows = rows
         owner = nil
     }
@@ -107,13 +110,15 @@ extension RawChunk {
         if var rows {
             guard rows.range.upperBound > end.position else { return self }
             rows.range = rows.range.lowerBound..<max(end.position, rows.range.lowerBound)
-            return RawChunk(rows, byteCount: byteCount, partition: partition)
+            return RawChunk(rows, byteCount: byteCount, partition: partition, file: file)
         }
         var count = positions.count
         while count > 0, positions[count - 1] >= end.position { count -= 1 }
         if count == positions.count { return self }
         return RawChunk(
             bytes: bytes, byteCount: byteCount, starts: Array(starts[..<count]), lengths: Array(lengths[..<count]),
-            positions: Array(positions[..<count]), timestamps: timestamps.map { Array($0[..<count]) }, nextOffset: end, partition: partition, owner: self)
+            positions: Array(positions[..<count]), timestamps: timestamps.map { Array($0[..<count]) }, nextOffset: end,
+            partition: partition, file: file,
+            owner: self)
     }
 }

@@ -17,11 +17,15 @@ package struct ConnectorOptions: Sendable {
     }
 
     /// The value of the first of `names` that is given; they are spellings of one option, so two of them are an error.
-    package mutating func take(_ names: String...) throws(SQLError) -> String? {
+    package mutating func take(_ names: String...) throws(SQLError) -> String? { try take(names) }
+
+    package mutating func take(_ names: [String]) throws(SQLError) -> String? {
         known.formUnion(names)
         let given = names.filter { values[$0] != nil }
         if given.count > 1 {
-            throw SQLError(.invalidParameterValue, "options \"\(given[0])\" and \"\(given[1])\" of connector \"\(connector)\" mean the same", hint: "Give one of them.")
+            throw SQLError(
+                .invalidParameterValue, "options \"\(given[0])\" and \"\(given[1])\" of connector \"\(connector)\" mean the same",
+                hint: "Give one of them.")
         }
         return given.first.flatMap { values.removeValue(forKey: $0) }
     }
@@ -48,12 +52,17 @@ package struct ConnectorOptions: Sendable {
     /// - Throws: 22023 when an option is left that nobody took.
     package func finish() throws(SQLError) {
         guard let unknown = values.keys.min() else { return }
+        let close = known.filter { !$0.hasSuffix("*") }.map { (name: $0, distance: editDistance(unknown.lowercased(), $0, atMost: 3)) }
+            .filter { $0.distance <= min(3, max(1, unknown.count / 3)) }.min { ($0.distance, $0.name) < ($1.distance, $1.name) }
+        let guess = close.map { "Perhaps you meant \"\($0.name)\". " } ?? ""
         throw SQLError(
             .invalidParameterValue, "connector \"\(connector)\" has no option \"\(unknown)\"",
-            hint: "Its options are: \(known.sorted().joined(separator: ", ")).")
+            hint: "\(guess)Its options are: \(known.sorted().joined(separator: ", ")).")
     }
 
     func invalid(_ name: String, _ value: String, expected: String) -> SQLError {
-        SQLError(.invalidParameterValue, "invalid value \"\(value)\" for option \"\(name)\" of connector \"\(connector)\"", hint: "Expected \(expected).")
+        SQLError(
+            .invalidParameterValue, "invalid value \"\(value)\" for option \"\(name)\" of connector \"\(connector)\"",
+            hint: "Expected \(expected).")
     }
 }

@@ -1,6 +1,7 @@
 package import MillBase
 package import MillColumnar
 package import MillConnectorKit
+import MillHTTPClient
 package import MillIO
 
 /// Makes a target from the options of CREATE SINK: the one list of what `connector = '...'` may name.
@@ -19,14 +20,24 @@ package enum SinkConnectors {
         }
     }
 
-    /// - Parameter options: all of `WITH (...)` that the engine did not take for itself, `connector` among them.
+    /// - Parameters:
+    ///   - options: all of `WITH (...)` that the engine did not take for itself, `connector` among them.
+    ///   - access: where files may be; anywhere, and in S3 over the network, unless given.
     /// - Throws: 22023 for a missing, unknown or wrong option. Nothing is contacted yet.
-    package static func make(_ options: [String: String], of relation: Relation, environment: Environment) throws(SQLError) -> any SinkConnector {
+    package static func make(
+        _ options: [String: String], of relation: Relation, environment: Environment, access: FileAccess? = nil
+    ) throws(SQLError) -> any SinkConnector {
         guard let name = options["connector"] else {
-            throw SQLError(.invalidParameterValue, "option \"connector\" is missing", hint: "Known connectors are: fs, iceberg.")
+            throw SQLError(.invalidParameterValue, "option \"connector\" is missing", hint: "Known connectors are: fs, iceberg, s3.")
         }
         switch name.lowercased() {
-        default: throw SQLError(.invalidParameterValue, "there is no connector \"\(name)\" for a sink", hint: "Known connectors are: fs, iceberg.")
+        case "fs", "s3":
+            return try FolderSink(
+                ConnectorOptions(connector: name.lowercased(), options), of: relation,
+                access ?? FileAccess(environment: environment, transport: CurlTransport()), environment)
+        default:
+            throw SQLError(
+                .invalidParameterValue, "there is no connector \"\(name)\" for a sink", hint: "Known connectors are: fs, iceberg, s3.")
         }
     }
 }

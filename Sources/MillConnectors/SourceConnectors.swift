@@ -16,28 +16,37 @@ package enum SourceConnectors {
 
     /// - Parameters:
     ///   - options: all of `WITH (...)`, `connector` among them.
-    ///   - format: what FORMAT and ENCODE say; nil when the statement has none, then Flink's option does, or the names of files.
+    ///   - format: the words behind FORMAT and ENCODE; nil when the statement has none, then Flink's option does, or the names of files.
+    ///   - access: which files may be read; nil for all of this machine, and none in S3.
     ///   - embedded: our own broker, if it runs; a Kafka source whose brokers are all its listeners reads the log directly.
     /// - Throws: 22023 for a missing, unknown or wrong option. Nothing is contacted yet.
     package static func make(
-        _ options: [String: String], format written: SourceFormat? = nil, environment: Environment, embedded: EmbeddedBroker?
+        _ options: [String: String], format written: (format: String, encode: String)? = nil, environment: Environment,
+        embedded: EmbeddedBroker?,
+        access: FileAccess? = nil
     ) throws(SQLError) -> Made {
         guard let name = options["connector"] else {
-            throw SQLError(.invalidParameterValue, "option \"connector\" is missing", hint: "Known connectors are: file, kafka.")
+            throw SQLError(.invalidParameterValue, "option \"connector\" is missing", hint: "Known connectors are: file, kafka, s3.")
         }
         var left = ConnectorOptions(connector: name.lowercased(), options)
-        let asked = try SourceFormat(taking: &left) ?? written
+        var asked: SourceFormat?
+        if let written {
+            asked = try SourceFormat(format: written.format, encode: written.encode, taking: &left)
+        } else {
+            asked = try SourceFormat(taking: &left)
+        }
         switch left.connector {
         case "kafka":
             let connector = try KafkaConnector(options: left, embedded: embedded)
-            guard asked != .parquet else {
-                throw SQLError(.featureNotSupported, "records of Kafka cannot be Parquet files", hint: "Use FORMAT PLAIN ENCODE JSON.")
+            guard asked == nil || asked == .plainJSON else {
+                let what = asked == .parquet ? "Parquet files" : "CSV"
+                throw SQLError(.featureNotSupported, "records of Kafka cannot be \(what)", hint: "Use FORMAT PLAIN ENCODE JSON.")
             }
             return Made(connector: connector, format: asked, notices: connector.notices)
-        case "file", "filesystem":
-            let connector = try FileConnector(options: left, format: asked, files: environment.files)
+        case "file", "filesystem", "s3":
+            let connector = try FileConnector(options: left, format: asked, files: environment.files, access: access)
             return Made(connector: connector, format: connector.format, notices: [])
-        default: throw SQLError(.invalidParameterValue, "there is no connector \"\(name)\"", hint: "Known connectors are: file, kafka.")
+        default: throw SQLError(.invalidParameterValue, "there is no connector \"\(name)\"", hint: "Known connectors are: file, kafka, s3.")
         }
     }
 }

@@ -3,6 +3,7 @@ package import MillCatalog
 package import MillColumnar
 package import MillConnectorKit
 package import MillConnectors
+import MillHTTPClient
 package import MillIO
 import MillText
 import Synchronization
@@ -11,11 +12,15 @@ import Synchronization
 package final class Assembly: SourceAssembly {
     private let environment: Environment
     private let embedded: Mutex<EmbeddedBroker?>
+    private let access: FileAccess
     private let warehouses: EmbeddedWarehouses?
 
-    /// - Parameter warehouses: of the catalog in this process, if it runs.
-    package init(environment: Environment, embedded: EmbeddedBroker?, warehouses: EmbeddedWarehouses? = nil) {
+    /// - Parameters:
+    ///   - access: which files statements may name; all, and S3 over the network, unless given.
+    ///   - warehouses: of the catalog in this process, if it runs.
+    package init(environment: Environment, embedded: EmbeddedBroker?, access: FileAccess? = nil, warehouses: EmbeddedWarehouses? = nil) {
         self.environment = environment
+        self.access = access ?? FileAccess(environment: environment, transport: CurlTransport())
         self.embedded = Mutex(embedded)
         self.warehouses = warehouses
     }
@@ -44,24 +49,29 @@ package final class Assembly: SourceAssembly {
                 connectorOptions[option.name] = option.value
             }
         }
-        let written: SourceFormat? =
-            if let format, let encode { try SourceFormat(format: format, encode: encode) } else { nil }
+        var written: (format: String, encode: String)?
+        if let format, let encode { written = (format, encode) }
         let made = try SourceConnectors.make(
-            connectorOptions, format: written, environment: environment, embedded: embedded.withLock { $0 })
+            connectorOptions, format: written, environment: environment, embedded: embedded.withLock { $0 }, access: access)
         guard let records = made.format else {
             throw SQLError(.invalidParameterValue, "the format of the source's records is missing", hint: "Add FORMAT PLAIN ENCODE JSON.")
+        }
+        let decoder = { @Sendable (columns: [Int]) throws(SQLError) -> any Decoder in
+            switch records {
+            case .plainJSON: JSONRecordDecoder(fields: fields, wanted: columns.map { .field($0) })
+            case .csv(let dialect): CSVRecordDecoder(fields: fields, wanted: columns, delimiter: dialect.delimiter)
+            case .parquet: ParquetRowDecoder(fields: fields, wanted: columns)
+            }
         }
         return AssembledSource(
             connector: made.connector,
             makeDecoder: { (columns) throws(SQLError) in
-                switch records {
-                case .plainJSON: JSONRecordDecoder(fields: fields, wanted: columns.map { .field($0) })
-                case .parquet: ParquetRowDecoder(fields: fields, wanted: columns)
-                }
+                guard made.connector is FileConnector else { return try decoder(columns) }
+                return PartitionedDecoder(fields: fields, wanted: columns, make: decoder)
             }, notices: made.notices, encode: records.encode)
     }
 
     package func sink(options: [String: String], of relation: SinkConnectors.Relation) throws(SQLError) -> any SinkConnector {
-        try SinkConnectors.make(options, of: relation, environment: environment)
+        try SinkConnectors.make(options, of: relation, environment: environment, access: access)
     }
 }

@@ -82,6 +82,7 @@ final class SourceRegistry: Sendable {
         onSplitChange: @escaping @Sendable () -> Void
     ) {
         let known = Set(definition.origin.keys).union(resumed.keys).union(published)
+        definition.connector.expect(known.sorted())
         let splits = Dictionary(uniqueKeysWithValues: known.sorted().enumerated().map { ($1, $0) })
         let entry = Entry(
             definition: definition, watermark: watermark, splits: splits, resumed: resumed, pausedAt: pausedAt,

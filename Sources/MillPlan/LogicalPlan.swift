@@ -82,13 +82,16 @@ package struct RelationReference: Hashable, Sendable, Codable {
     package var id: ObjectID
     package var name: String
     package var kind: Kind
+    /// Of `files`.
+    package var files: FileCall?
     /// Of `catalogTable`.
     package var table: CatalogTable?
 
-    package init(id: ObjectID, name: String, kind: Kind, table: CatalogTable? = nil) {
+    package init(id: ObjectID, name: String, kind: Kind, files: FileCall? = nil, table: CatalogTable? = nil) {
         self.id = id
         self.name = name
         self.kind = kind
+        self.files = files
         self.table = table
     }
 

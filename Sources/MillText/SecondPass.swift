@@ -19,7 +19,8 @@ enum SecondPass {
 
     /// The column of values from the column of texts; a text that is none becomes NULL and is reported with its raw bytes and the
     /// reason.
-    func run(_ texts: Column, reject: (_ row: Int, _ raw: [UInt8], _ reason: String) -> Void) -> Column {
+    /// - Parameter rawIsJSON: raw bytes are JSON text, as all that JSON records give to the rejects.
+    func run(_ texts: Column, rawIsJSON: Bool, reject: (_ row: Int, _ raw: [UInt8], _ reason: String) -> Void) -> Column {
         let type: SQLType = self == .interval ? .interval : .jsonb
         let result = Column(type, capacity: texts.count)
         let views = texts.values(StringView.self)
@@ -40,14 +41,14 @@ enum SecondPass {
                     }
                 } catch {
                     result.appendNull()
-                    reject(row, rawJSON(bytes), error.message)
+                    reject(row, rawIsJSON ? rawJSON(bytes) : Array(bytes), error.message)
                 }
             }
         }
         return result
     }
 
-    /// The value as JSON text, as all rejects have it.
+    /// The value as JSON text.
     private func rawJSON(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8] {
         guard self == .interval else { return Array(text) }
         var raw: [UInt8] = []

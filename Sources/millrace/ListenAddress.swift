@@ -19,5 +19,10 @@ struct ListenAddress: ExpressibleByArgument {
         (host, port, isOff) = (name.isEmpty ? "localhost" : name, number, false)
     }
 
+    /// Only this machine reaches it.
+    var isLoopback: Bool {
+        host == "localhost" || host == "::1" || (host.hasPrefix("127.") && host.allSatisfy { $0.isNumber || $0 == "." })
+    }
+
     var defaultValueDescription: String { isOff ? "off" : "\(host):\(port)" }
 }

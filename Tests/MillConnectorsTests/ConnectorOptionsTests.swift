@@ -26,6 +26,7 @@ import Testing
         #expect(error?.sqlState == .invalidParameterValue)
         #expect(error?.message == "connector \"kafka\" has no option \"topik\"")
         #expect(error?.hint?.contains("scan.startup.mode") == true)
+        #expect(message(["scan.startup.mod": "x"])?.hint?.hasPrefix("Perhaps you meant \"scan.startup.mode\".") == true)
     }
 
     @Test func aMissingOptionComesWithAHint() {
@@ -47,21 +48,26 @@ import Testing
         #expect(message(["properties.fetch.min.bites": "1"])?.message == "connector \"kafka\" has no option \"properties.fetch.min.bites\"")
         #expect(message(["properties.fetch.min.bytes": "many"])?.sqlState == .invalidParameterValue)
         #expect(message(["properties.sasl.jaas.config": "x"])?.hint?.contains("sasl.username") == true)
-        let made = try make(kafka.merging(["properties.key.deserializer": "x", "format": "json", "json.ignore-parse-errors": "true"]) { $1 })
+        let made = try make(
+            kafka.merging(["properties.key.deserializer": "x", "format": "json", "json.ignore-parse-errors": "true"]) { $1 })
         #expect(made.notices == ["option \"properties.key.deserializer\" has no effect"])
         #expect(made.format == .plainJSON)
     }
 
     @Test func startupModesOfRisingWaveAndFlinkAreUnderstood() {
-        for mode in ["earliest", "latest", "earliest-offset", "latest-offset", "LATEST"] { #expect(message(["scan.startup.mode": mode]) == nil) }
+        for mode in ["earliest", "latest", "earliest-offset", "latest-offset", "LATEST"] {
+            #expect(message(["scan.startup.mode": mode]) == nil)
+        }
         #expect(message(["scan.startup.mode": "newest"])?.hint == "Expected earliest, latest or timestamp.")
         #expect(message(["scan.startup.mode": "timestamp", "scan.startup.timestamp-millis": "12"]) == nil)
         #expect(message(["scan.startup.timestamp.millis": "soon"])?.sqlState == .invalidParameterValue)
     }
 
-    @Test func formatsOtherThanPlainJSONAreRefused() throws {
-        #expect(try SourceFormat(format: "plain", encode: "Json") == .plainJSON)
-        #expect(throws: SQLError.self) { try SourceFormat(format: "debezium", encode: "json") }
-        #expect(throws: SQLError.self) { try SourceFormat(format: "plain", encode: "avro") }
+    @Test func formatsOtherThanPlainOnesAreRefused() throws {
+        var options = ConnectorOptions(connector: "file", ["delimiter": "tab"])
+        #expect(try SourceFormat(format: "plain", encode: "Json", taking: &options) == .plainJSON)
+        #expect(try SourceFormat(format: "plain", encode: "CSV", taking: &options) == .csv(CSVDialect(delimiter: 9)))
+        #expect(throws: SQLError.self) { try SourceFormat(format: "debezium", encode: "json", taking: &options) }
+        #expect(throws: SQLError.self) { try SourceFormat(format: "plain", encode: "avro", taking: &options) }
     }
 }

@@ -1,5 +1,6 @@
 import MillBase
 import MillColumnar
+import MillConnectors
 import MillEngine
 import MillIO
 import MillLog
@@ -22,7 +23,8 @@ final class EngineWorld: Sendable {
             let keys = rows { column, row -> String? in
                 switch column.scalar(row) {
                 case .interval(let interval): "\(interval.comparable) microseconds"
-                case .decimal(let number) where number.kind == .finite: "\(Decimal(unscaled: number.normalized.unscaled, scale: number.normalized.scale))"
+                case .decimal(let number) where number.kind == .finite:
+                    "\(Decimal(unscaled: number.normalized.unscaled, scale: number.normalized.scale))"
                 case .float(let number) where number == 0: "0"
                 default: column.text(row)
                 }
@@ -48,15 +50,17 @@ final class EngineWorld: Sendable {
     ///   - assembly: what makes sources; the program's own when nil.
     ///   - meta: what earlier engines have left; `engine.restore()` takes it up.
     ///   - dmlLog: where transactions are made durable.
+    ///   - access: which files statements may name; all of `files` when nil.
     init(
         workerCount: Int = 1, assembly: (any SourceAssembly)? = nil, clock: any Clock = SystemClock(),
-        splitDiscoveryNanos: UInt64 = 1_000_000_000, meta: MetaStore? = nil, dmlLog: DMLLog? = nil
+        splitDiscoveryNanos: UInt64 = 1_000_000_000, meta: MetaStore? = nil, dmlLog: DMLLog? = nil,
+        access: FileAccess? = nil
     ) async {
         files = MemoryFileSystem()
         let environment = Environment(files: files, clock: clock, random: SystemRandomSource())
         engine = Engine(
             environment: environment, options: Engine.Options(workerCount: workerCount, splitDiscoveryNanos: splitDiscoveryNanos),
-            assembly: assembly ?? Assembly(environment: environment, embedded: nil), meta: meta, dmlLog: dmlLog)
+            assembly: assembly ?? Assembly(environment: environment, embedded: nil, access: access), meta: meta, dmlLog: dmlLog)
         await engine.start()
         session = Session(engine: engine, userName: "root", databaseName: "dev")
     }

@@ -43,11 +43,11 @@ extension Binder {
         let name = function.call.name.last.name
         let span = function.call.name.span.source
         if name == "unnest" || name == "pg_options_to_table" { return try bindArrayTable(function, outer: outer) }
-        if name == Self.parquetFunction { return try bindParquetFiles(function) }
+        if let encode = Self.fileFunctions[name] { return try bindFiles(function, encode: encode) }
         guard let window = WindowFunction(rawValue: name) else {
             let isKnown = FunctionRegistry.isFunction(name) || FunctionRegistry.isAggregate(name)
             if isKnown { throw unsupported("function \(name) in FROM", at: span) }
-            let hint = "TUMBLE, HOP, SESSION and read_parquet are the table functions."
+            let hint = "TUMBLE, HOP, SESSION, read_parquet, read_csv and read_json are the table functions."
             throw SQLError(.undefinedFunction, "table function \(name) does not exist", hint: hint, at: span)
         }
         if function.withOrdinality { throw unsupported("WITH ORDINALITY", at: function.span.source) }
@@ -112,7 +112,8 @@ extension Binder {
         }
         guard size / slide <= Binder.windowsPerRowMax else {
             throw SQLError(
-                .invalidParameterValue, "each row would fall into \(size / slide) windows", hint: "At most \(Binder.windowsPerRowMax) are possible.",
+                .invalidParameterValue, "each row would fall into \(size / slide) windows",
+                hint: "At most \(Binder.windowsPerRowMax) are possible.",
                 at: arguments[2].span.source)
         }
         let required = function.requiredCount
@@ -151,7 +152,8 @@ extension Binder {
             return try aliased(plan, names: plan.schema.map(\.name), nil, [], defaultName: nil)
         default:
             throw SQLError(
-                .syntaxError, "the first argument of a window function in FROM must be a relation", hint: "Name a source, table, view or WITH query.",
+                .syntaxError, "the first argument of a window function in FROM must be a relation",
+                hint: "Name a source, table, view or WITH query.",
                 at: argument.span.source)
         }
     }
@@ -191,7 +193,8 @@ extension Binder {
         do { value = try constant(try coerce(bound, to: .interval, at: span)) } catch {
             if error.sqlState == .datatypeMismatch {
                 throw SQLError(
-                    .datatypeMismatch, "the \(role) of \(function) must be an interval, not \(bound.type.name)", hint: "Write INTERVAL '15 SECONDS'.",
+                    .datatypeMismatch, "the \(role) of \(function) must be an interval, not \(bound.type.name)",
+                    hint: "Write INTERVAL '15 SECONDS'.",
                     at: span)
             }
             throw error.located(at: span)

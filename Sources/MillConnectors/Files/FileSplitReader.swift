@@ -1,24 +1,31 @@
 import MillBase
 import MillConnectorKit
 import MillIO
+import MillText
 
 #if canImport(Glibc)
-import Glibc
+    import Glibc
 #else
-import Darwin
+    import Darwin
 #endif
 
-/// Lines of one file, from a byte position to the end that the file had when it was opened.
+/// Records of one text file, from a byte position to the end that the file had when it was opened.
 ///
-/// Reads a block at a time and cuts chunks out of it; what is left of the last line moves to the front of the next block, which
-/// grows when a line fills it. A line ends with a newline, or carriage return and newline, which are not part of it; empty lines
-/// are passed over, as NDJSON tools do; the last line needs no newline. Chunks share their block and keep it alive. The last one ends
-/// where the file does: it has no records when only empty lines were left.
+/// Reads a block at a time and cuts chunks out of it; what is left of the last record moves to the front of the next block, which
+/// grows when a record fills it. A line ends with a newline, or carriage return and newline, which are not part of it; empty lines
+/// are passed over, as NDJSON tools do; the last line needs no newline. A record of CSV is a line, and more where newlines are quoted. Chunks
+/// share their block and keep it alive. The last one ends where the file does: it has no records when only empty lines were left.
+///
+/// What a far file has is fetched ahead: until it is there a poll finds nothing.
 final class FileSplitReader: SplitReader {
     private let file: any File
     private let split: SourceSplit
+    private let about: SplitFile
+    /// Of CSV; nil for lines.
+    private let delimiter: UInt8?
     private let pool: BlockPool
     private let blockBytes: Int
+    private let ahead: ReadAhead?
     /// Where the file ended when it was opened.
     private let end: Int
 
@@ -28,88 +35,124 @@ final class FileSplitReader: SplitReader {
     /// Unread bytes of the block.
     private var next = 0
     private var filled = 0
+    /// Up to where chunks have been given.
+    private var given: Int
+
+    /// A record of CSV has at most so many bytes: a quote that is not closed would swallow the rest of the file.
+    static let csvRecordBytesMax = 16 << 20
 
     var highWatermark: SplitOffset? { SplitOffset(Int64(end)) }
     private var position: Int { blockPosition + next }
-    var isFinished: Bool { position >= end }
+    var isFinished: Bool { given >= end }
 
-    init(_ split: SourceSplit, at offset: SplitOffset, files: any FileSystem, blockBytes: Int, pool: BlockPool) throws(SQLError) {
-        do throws(IOFailure) {
-            file = try files.open(split.name, .read)
-            end = try file.size()
-        } catch { throw error.sqlError }
-        guard offset.position >= 0, offset.position <= Int64(end) else {
+    init(
+        _ split: SourceSplit, at offset: SplitOffset, _ opened: TextFile, _ about: SplitFile, format: SourceFormat, blockBytes: Int,
+        pool: BlockPool,
+        ahead: ((any File, _ from: Int, _ to: Int) -> ReadAhead)? = nil
+    ) throws(SQLError) {
+        guard offset.position >= 0, offset.position <= Int64(opened.end) else {
             throw SQLError(
-                .objectNotInPrerequisiteState, "file \"\(split.name)\" has \(end) bytes, but its reader is at byte \(offset.position)",
+                .objectNotInPrerequisiteState,
+                "file \"\(about.location)\" has \(opened.end) bytes, but its reader is at byte \(offset.position)",
                 hint: "The file was replaced or cut. Drop the source and create it again.")
         }
+        file = opened.file
+        end = opened.end
         self.split = split
+        self.about = about
+        if case .csv(let dialect) = format { delimiter = dialect.delimiter } else { delimiter = nil }
         self.pool = pool
         self.blockBytes = blockBytes
-        blockPosition = Int(offset.position)
+        let start = max(Int(offset.position), opened.firstRecord)
+        given = Int(offset.position)
+        blockPosition = start
+        self.ahead = ahead.map { $0(opened.file, start, opened.end) }
     }
 
-    func close() { block = nil }
+    func close() {
+        ahead?.close()
+        block = nil
+    }
 
     func poll(maxRecords: Int, maxBytes: Int) throws(SQLError) -> RawChunk? {
         while !isFinished {
-            if let chunk = cut(maxRecords: max(maxRecords, 1), maxBytes: maxBytes) { return chunk }
-            if position < end { try fill() }
+            if let chunk = cut(maxRecords: max(maxRecords, 1), maxBytes: maxBytes) {
+                given = Int(chunk.nextOffset.position)
+                if isFinished { block = nil }
+                return chunk
+            }
+            if position < end {
+                guard try fill() else { return nil }
+            } else if block == nil {
+                // Nothing but a header.
+                block = pool.take(1)
+            }
         }
         return nil
     }
 
-    /// The next lines of the block, or nil when it has no whole line or, before the file's end, none that is a record.
+    /// The next records of the block, or nil when it has no whole one or, before the file's end, none at all.
     private func cut(maxRecords: Int, maxBytes: Int) -> RawChunk? {
-        guard let block, next < filled else { return nil }
+        guard let block, next < filled || position >= end else { return nil }
         let first = next
-        let base = UnsafeRawPointer(block.start)
-        var starts: [UInt32] = []
-        var lengths: [Int32] = []
-        var positions: [Int64] = []
-        let room = min(maxRecords, (filled - next) / 16 + 1)
-        starts.reserveCapacity(room)
-        lengths.reserveCapacity(room)
-        positions.reserveCapacity(room)
-        while next < filled, starts.count < maxRecords, starts.isEmpty || next - first < maxBytes {
-            guard let newline = memchr(base + next, 10, filled - next) else { break }
-            let end = UnsafeRawPointer(newline) - base
-            var length = end - next
-            if length > 0, base.load(fromByteOffset: end - 1, as: UInt8.self) == 13 { length -= 1 }
-            if length > 0 {
-                starts.append(UInt32(truncatingIfNeeded: next - first))
-                lengths.append(Int32(truncatingIfNeeded: length))
-                positions.append(Int64(blockPosition + next))
-            }
-            next = end + 1
-        }
+        let base = UnsafeRawBufferPointer(start: block.start + first, count: filled - first)
+        let (starts, lengths) = delimiter.map { cutCSV(base, $0, maxRecords, maxBytes) } ?? cutLines(base, maxRecords, maxBytes)
         guard !starts.isEmpty || position >= end else { return nil }
-        // The newline that ends the last line may be one that `fill` put after the end of the file.
+        let positions = starts.map { Int64(blockPosition + first) + Int64($0) }
+        // The newline that ends the last record may be one that `fill` put after the end of the file.
         let offset = SplitOffset(Int64(min(position, end)))
         return RawChunk(
-            bytes: base + first, byteCount: next - first, starts: starts, lengths: lengths, positions: positions, timestamps: nil, nextOffset: offset,
-            partition: split.partition, owner: block)
+            bytes: UnsafeRawPointer(block.start + first), byteCount: next - first, starts: starts, lengths: lengths, positions: positions,
+            timestamps: nil, nextOffset: offset, partition: split.partition, file: about, owner: block)
     }
 
-    /// Moves the unread bytes to a new block and reads on behind them.
-    private func fill() throws(SQLError) {
+    /// Where lines start, and their lengths; moves `next` behind them.
+    private func cutLines(_ bytes: UnsafeRawBufferPointer, _ maxRecords: Int, _ maxBytes: Int) -> ([UInt32], [Int32]) {
+        var starts: [UInt32] = []
+        var lengths: [Int32] = []
+        let room = min(maxRecords, bytes.count / 16 + 1)
+        starts.reserveCapacity(room)
+        lengths.reserveCapacity(room)
+        guard let base = bytes.baseAddress else { return (starts, lengths) }
+        var at = 0
+        while at < bytes.count, starts.count < maxRecords, starts.isEmpty || at < maxBytes {
+            guard let newline = memchr(base + at, 10, bytes.count - at) else { break }
+            let end = UnsafeRawPointer(newline) - base
+            var length = end - at
+            if length > 0, bytes[end - 1] == 13 { length -= 1 }
+            if length > 0 {
+                starts.append(UInt32(truncatingIfNeeded: at))
+                lengths.append(Int32(truncatingIfNeeded: length))
+            }
+            at = end + 1
+        }
+        next += at
+        return (starts, lengths)
+    }
+
+    private func cutCSV(_ bytes: UnsafeRawBufferPointer, _ delimiter: UInt8, _ maxRecords: Int, _ maxBytes: Int) -> ([UInt32], [Int32]) {
+        let cut = CSVRecordDecoder.cut(
+            bytes, delimiter: delimiter, isLast: blockPosition + filled >= end, countMax: maxRecords, bytesMax: max(maxBytes, 0))
+        next += cut.byteCount
+        return (cut.starts, cut.lengths)
+    }
+
+    /// Moves the unread bytes to a new block and reads on behind them; false when they are not there yet.
+    private func fill() throws(SQLError) -> Bool {
         let left = filled - next
-        guard left < Limits.valueBytesMax else {
+        let recordMax = delimiter == nil ? Limits.valueBytesMax : Self.csvRecordBytesMax
+        guard left < recordMax else {
             throw SQLError(
-                .programLimitExceeded, "the line at byte \(position) of file \"\(split.name)\" is longer than \(Limits.valueBytesMax) bytes",
-                hint: "Lines of the file must end with a newline.")
+                .programLimitExceeded, "the record at byte \(position) of file \"\(about.location)\" is longer than \(recordMax) bytes",
+                hint: delimiter == nil ? "Lines of the file must end with a newline." : "Perhaps a quote there is not closed.")
         }
         // One byte stays free for the newline after the last line.
         let fresh = pool.take(max(blockBytes, left * 2) + 1)
-        if let block, left > 0 { fresh.start.copyMemory(from: block.start + next, byteCount: left) }
         let wanted = min(max(blockBytes, left * 2) - left, end - position - left)
-        var count = 0
-        do throws(IOFailure) {
-            count = try file.read(at: position + left, into: UnsafeMutableRawBufferPointer(start: fresh.start + left, count: wanted))
-        } catch { throw error.sqlError }
-        guard count == wanted else {
-            throw SQLError(.objectNotInPrerequisiteState, "file \"\(split.name)\" was cut to less than \(end) bytes while it was read")
-        }
+        let target = UnsafeMutableRawBufferPointer(start: fresh.start + left, count: wanted)
+        let count = try read(at: position + left, into: target)
+        guard count > 0 else { return false }
+        if let block, left > 0 { fresh.start.copyMemory(from: block.start + next, byteCount: left) }
         blockPosition = position
         block = fresh
         next = 0
@@ -118,5 +161,17 @@ final class FileSplitReader: SplitReader {
             fresh.start.storeBytes(of: 10, toByteOffset: filled, as: UInt8.self)
             filled += 1
         }
+        return true
+    }
+
+    /// All bytes that fit, or of a far file those that are there.
+    private func read(at offset: Int, into target: UnsafeMutableRawBufferPointer) throws(SQLError) -> Int {
+        if let ahead { return try ahead.read(into: target) }
+        let count: Int
+        do throws(IOFailure) { count = try file.read(at: offset, into: target) } catch { throw error.sqlError }
+        guard count == target.count else {
+            throw SQLError(.objectNotInPrerequisiteState, "file \"\(about.location)\" was cut to less than \(end) bytes while it was read")
+        }
+        return count
     }
 }

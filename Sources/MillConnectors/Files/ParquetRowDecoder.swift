@@ -6,8 +6,7 @@ import MillParquet
 
 /// Rows of Parquet files to columns of a source: fed with the chunks of `ParquetSplitReader`, owned by one worker.
 ///
-/// A declared column is the file's of the same name, else the one whose name differs only in the case of letters or in `-` for `_`
-/// (Hive has no other way to name `User-Agent`). One that a file lacks is NULL throughout; a file that has none of them is an error. A
+/// A declared column is the file's that `ColumnNames` finds. One that a file lacks is NULL throughout; a file that has none of them is an error. A
 /// value is never refused by itself: a file that is damaged, or has another type, stops its split.
 package final class ParquetRowDecoder: Decoder {
     private let fields: [Field]
@@ -38,7 +37,7 @@ package final class ParquetRowDecoder: Decoder {
         }
         guard !rows.range.isEmpty else { return DecodedChunk(batches: [], rejects: []) }
         do throws(ParquetError) {
-            var open = try scan(of: opened, at: rows.range.lowerBound)
+            var open = try scan(of: opened, at: rows.range.lowerBound, chunk.file)
             var batches: [DeltaBatch] = []
             while open.next < rows.range.upperBound {
                 guard let batch = try open.scan.next(atMost: Int(rows.range.upperBound - open.next)) else { break }
@@ -54,12 +53,12 @@ package final class ParquetRowDecoder: Decoder {
     }
 
     /// Takes the file's scan out of those that are kept, or begins one.
-    private func scan(of opened: OpenParquetFile, at row: Int64) throws(ParquetError) -> OpenScan {
+    private func scan(of opened: OpenParquetFile, at row: Int64, _ about: SplitFile?) throws(ParquetError) -> OpenScan {
         if let index = scans.firstIndex(where: { $0.opened === opened && $0.next == row }) { return scans.remove(at: index) }
         scans.removeAll { $0.opened === opened }
         if scans.count >= Self.scansMax { scans.removeFirst() }
         let found = fields.map { Self.column(named: $0.name, of: opened.file) }
-        guard fields.isEmpty || found.contains(where: { $0 != nil }) else {
+        guard fields.isEmpty || found.contains(where: { $0 != nil }) || fields.allSatisfy({ about?.hasPartition($0.name) ?? false }) else {
             throw .unsupported(
                 file: opened.file.file.path, column: nil,
                 feature: "it has none of the source's columns, but \(opened.file.columns.map { "\"\($0.name)\"" }.joined(separator: ", "))")
@@ -74,8 +73,6 @@ package final class ParquetRowDecoder: Decoder {
     }
 
     private static func column(named name: String, of file: ParquetFile) -> Int? {
-        file.columns.firstIndex { $0.name == name } ?? file.columns.firstIndex { folded($0.name) == folded(name) }
+        ColumnNames.place(of: name, among: file.columns.map(\.name))
     }
-
-    private static func folded(_ name: String) -> String { String(name.lowercased().map { $0 == "-" ? "_" : $0 }) }
 }

@@ -8,6 +8,7 @@ import MillParquet
 final class ParquetSplitReader: SplitReader {
     private let opened: OpenParquetFile
     private let split: SourceSplit
+    private let about: SplitFile
     private var next: Int64
 
     /// Of a row in the file, on average.
@@ -16,14 +17,16 @@ final class ParquetSplitReader: SplitReader {
     var highWatermark: SplitOffset? { SplitOffset(opened.rowCount) }
     var isFinished: Bool { next >= opened.rowCount }
 
-    init(_ split: SourceSplit, at offset: SplitOffset, _ opened: OpenParquetFile) throws(SQLError) {
+    init(_ split: SourceSplit, at offset: SplitOffset, _ opened: OpenParquetFile, _ about: SplitFile) throws(SQLError) {
         guard offset.position >= 0, offset.position <= opened.rowCount else {
             throw SQLError(
-                .objectNotInPrerequisiteState, "file \"\(split.name)\" has \(opened.rowCount) rows, but its reader is at row \(offset.position)",
+                .objectNotInPrerequisiteState,
+                "file \"\(about.location)\" has \(opened.rowCount) rows, but its reader is at row \(offset.position)",
                 hint: "The file was replaced. Drop the source and create it again.")
         }
         self.opened = opened
         self.split = split
+        self.about = about
         next = offset.position
         bytesPerRow = max(opened.byteCount / max(opened.rowCount, 1), 1)
     }
@@ -35,8 +38,9 @@ final class ParquetSplitReader: SplitReader {
         let count = max(min(Int64(maxRecords), Int64(maxBytes) / bytesPerRow, opened.rowCount - next), 1)
         defer { next += count }
         return RawChunk(
-            FileRows(file: opened, range: next..<next + count), byteCount: Int(clamping: count.multipliedReportingOverflow(by: bytesPerRow).partialValue),
-            partition: split.partition)
+            FileRows(file: opened, range: next..<next + count),
+            byteCount: Int(clamping: count.multipliedReportingOverflow(by: bytesPerRow).partialValue),
+            partition: split.partition, file: about)
     }
 }
 
@@ -48,12 +52,8 @@ final class OpenParquetFile: Sendable {
     var rowCount: Int64 { file.metadata.rowCount }
 
     /// - Throws: 58030 when it cannot be read, XX001 when it is no Parquet file.
-    init(_ path: String, in files: any FileSystem) throws(SQLError) {
-        let opened: any File
-        do throws(IOFailure) {
-            opened = try files.open(path, .read)
-            byteCount = Int64(try opened.size())
-        } catch { throw error.sqlError }
+    init(_ opened: any File) throws(SQLError) {
+        do throws(IOFailure) { byteCount = Int64(try opened.size()) } catch { throw error.sqlError }
         do throws(ParquetError) { file = try ParquetFile(opened) } catch { throw error.sqlError }
     }
 }

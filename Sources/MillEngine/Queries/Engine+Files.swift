@@ -10,36 +10,38 @@ import MillPlan
 extension Engine {
     /// All rows of the files that the path stands for now.
     func range(of relation: RelationReference, _ session: SessionContext) async throws(SQLError) -> QueryRun.SourceRange {
-        let (assembly, path) = (assembly, relation.name)
+        guard let files = relation.files else { throw SQLError(.undefinedTable, "relation \"\(relation.name)\" does not exist") }
+        let assembly = assembly
         let (made, origin, end) = try await offActor {
             () throws(SQLError) -> (AssembledSource, [SourceSplit: SplitOffset], [SourceSplit: SplitOffset]) in
-            let made = try ParquetFiles(assembly).source(path)
+            let made = try NamedFiles(assembly).source(files)
             let origin = try made.connector.resolveOrigin()
             return (made, origin, try made.connector.highWatermarks(Array(origin.keys)))
         }
         let definition = SourceDefinition(
-            id: relation.id, name: path, connector: made.connector, makeDecoder: made.makeDecoder, origin: origin)
+            id: relation.id, name: files.path, connector: made.connector, makeDecoder: made.makeDecoder, origin: origin)
         return QueryRun.SourceRange(
             definition: definition, end: end, clock: environment.clock, patience: session.sourceTimeout, onRejects: { _, _ in })
     }
 }
 
-/// What `read_parquet` reads, by the connectors that sources have.
-struct ParquetFiles: FileColumns {
+/// What `read_parquet`, `read_csv` and `read_json` read, by the connectors that sources have.
+struct NamedFiles: FileColumns {
     private let assembly: any SourceAssembly
 
     init(_ assembly: any SourceAssembly) { self.assembly = assembly }
 
-    func columns(ofParquet path: String) throws(SQLError) -> [Field] { try columns(of: assembled(path, []).connector, path) }
+    func columns(of files: FileCall) throws(SQLError) -> [Field] { try columns(of: assembled(files, []).connector, files.path) }
 
     /// With all columns that the first file has.
-    func source(_ path: String) throws(SQLError) -> AssembledSource {
-        let bare = try assembled(path, [])
-        return try assembled(path, columns(of: bare.connector, path))
+    func source(_ files: FileCall) throws(SQLError) -> AssembledSource {
+        let bare = try assembled(files, [])
+        return try assembled(files, columns(of: bare.connector, files.path))
     }
 
-    private func assembled(_ path: String, _ fields: [Field]) throws(SQLError) -> AssembledSource {
-        let options = [("connector", "file"), ("path", path), ("format", "plain"), ("encode", "parquet")]
+    private func assembled(_ files: FileCall, _ fields: [Field]) throws(SQLError) -> AssembledSource {
+        var options = [("connector", "file"), ("path", files.path), ("format", "plain"), ("encode", files.encode)]
+        options += files.options.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
         return try assembly.source(name: "file", options: options.map { CatalogOption($0.0, $0.1) }, fields: fields)
     }
 

@@ -24,6 +24,7 @@ final class ReplayingConnector: SourceConnector {
     var status: String? { connector.status }
     var incarnation: String? { connector.incarnation }
     func expect(incarnation: String) { connector.expect(incarnation: incarnation) }
+    func expect(_ splits: [SourceSplit]) { connector.expect(splits.filter { $0 != Self.split }) }
 
     func resolveOrigin() throws(SQLError) -> [SourceSplit: SplitOffset] { try connector.resolveOrigin() }
 
@@ -35,7 +36,9 @@ final class ReplayingConnector: SourceConnector {
         return found
     }
 
-    func openReader(_ split: SourceSplit, at offset: SplitOffset, onData: @escaping @Sendable () -> Void) throws(SQLError) -> any SplitReader {
+    func openReader(_ split: SourceSplit, at offset: SplitOffset, onData: @escaping @Sendable () -> Void) throws(SQLError)
+        -> any SplitReader
+    {
         guard split == Self.split else { return try connector.openReader(split, at: offset, onData: onData) }
         // What is read was synced before.
         guard (0...Int64(log.count)).contains(offset.position) else {

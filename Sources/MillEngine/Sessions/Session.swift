@@ -95,8 +95,8 @@ package final class Session: Sendable {
             SessionContext(
                 userName: userName, databaseName: databaseName, raisesErrors: state.settings["on_error"] != "null",
                 sourceTimeout: state.settings.duration("source_timeout"), transaction: state.open,
-                settings: state.settings, cancellation: state.cancellation,
-                files: ParquetFiles(engine.assembly), catalogTables: engine.attached)
+                settings: state.settings, cancellation: state.cancellation, files: NamedFiles(engine.assembly),
+                catalogTables: engine.attached)
         }
     }
 
@@ -131,7 +131,8 @@ package final class Session: Sendable {
         try refuseInFailedBlock(statement.statement)
         let context = context
         let binderContext = context.binderContext(
-            .statement(now: engine.environment.clock.nowMicros), parameterTypes: parameterTypes, functions: await engine.catalogFunctions(context))
+            .statement(now: engine.environment.clock.nowMicros), parameterTypes: parameterTypes,
+            functions: await engine.catalogFunctions(context))
         let reader = await engine.reader
         switch statement.statement {
         case .query(let query):
