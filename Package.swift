@@ -57,7 +57,10 @@ let modules: [Module] = [
         name: "MillMeta", uses: ["MillBase", "MillColumnar", "MillConnectorKit", "MillPlan", "MillCatalog", "CChecksum"], packages: [("GRDB", "GRDB.swift")]),
     Module(
         name: "MillConnectors",
-        uses: ["MillBase", "MillColumnar", "MillIO", "MillText", "MillLog", "MillKafkaWire", "MillParquet", "MillConnectorKit", "CRdkafka"]),
+        uses: [
+            "MillBase", "MillColumnar", "MillIO", "MillText", "MillLog", "MillKafkaWire", "MillParquet", "MillConnectorKit", "MillHTTPClient",
+            "MillObjectStore", "MillIceberg", "MillCatalogClient", "CRdkafka",
+        ]),
     Module(name: "MillCatalogClient", uses: ["MillBase", "MillIO", "MillHTTPClient", "MillObjectStore", "MillIceberg"]),
     Module(
         name: "MillLakeCatalog", uses: ["MillBase", "MillColumnar", "MillIO", "MillObjectStore", "MillIceberg", "CCrypto"], packages: [("GRDB", "GRDB.swift")]),
@@ -86,6 +89,7 @@ let testExtras: [String: [String]] = [
     "MillOptimizer": ["MillSQL", "MillCatalog", "MillBinder", "MillMeta"],
     "MillEngine": ["MillParquet"],
     "MillCatalogClient": ["MillColumnar", "MillLakeCatalog"],
+    "MillConnectors": ["MillLakeCatalog"],
     "MillLog": [],
     "MillDataflow": [],
     "MillStore": ["MillColumnar"],

@@ -1,6 +1,7 @@
 package import MillBase
 package import MillColumnar
 package import MillConnectorKit
+import MillHTTPClient
 package import MillIO
 
 /// Makes a target from the options of CREATE SINK: the one list of what `connector = '...'` may name.
@@ -26,6 +27,7 @@ package enum SinkConnectors {
             throw SQLError(.invalidParameterValue, "option \"connector\" is missing", hint: "Known connectors are: fs, iceberg.")
         }
         switch name.lowercased() {
+        case "iceberg": return try IcebergSink(options, of: relation, environment: environment, transport: CurlTransport())
         default: throw SQLError(.invalidParameterValue, "there is no connector \"\(name)\" for a sink", hint: "Known connectors are: fs, iceberg.")
         }
     }
