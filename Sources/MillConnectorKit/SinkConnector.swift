@@ -53,6 +53,10 @@ package protocol SinkWriter: AnyObject {
     /// A sink that only adds gets no rows that are taken back.
     /// - Returns: rows that the target would not take; the others of the batch are taken.
     func write(_ batch: DeltaBatch, epoch: Int64) throws(SQLError) -> [RefusedRow]
+    /// Empties the target of all rows that this sink has put there, in one step with the next `commit` and before what is written from here on:
+    /// what the sink reads has begun anew. Only asked of sinks with a key.
+    /// - Throws: 0A000 for a target that cannot; the sink then stops with that.
+    func clear() throws(SQLError)
     /// Makes all that was written visible in one step, with the fact that `epoch` is the last one. Once it returns that is durable.
     func commit(through epoch: Int64) throws(SQLError)
     /// Work that keeps the target healthy, such as compaction; called between commits when there is time. May be cut off at any moment.
@@ -63,6 +67,12 @@ package protocol SinkWriter: AnyObject {
 
 extension SinkWriter {
     package func maintain() throws(SQLError) {}
+
+    package func clear() throws(SQLError) {
+        throw SQLError(
+            .featureNotSupported, "what the sink reads has begun anew, and its target cannot be emptied",
+            hint: "Drop the sink and create it again for an empty target.")
+    }
 }
 
 package struct SinkPending: Hashable, Sendable {

@@ -1,7 +1,7 @@
 package import MillBase
 package import MillCatalog
 package import MillColumnar
-import MillConnectorKit
+package import MillConnectorKit
 package import MillConnectors
 package import MillIO
 import MillText
@@ -45,5 +45,9 @@ package final class Assembly: SourceAssembly {
                 case .parquet: ParquetRowDecoder(fields: fields, wanted: columns)
                 }
             }, notices: made.notices, encode: records.encode)
+    }
+
+    package func sink(options: [String: String], of relation: SinkConnectors.Relation) throws(SQLError) -> any SinkConnector {
+        try SinkConnectors.make(options, of: relation, environment: environment)
     }
 }

@@ -25,13 +25,16 @@ package actor Engine {
         package var rejectBytesMax: Int
         /// Bytes of replayed records kept per source; a statement that would go beyond them fails.
         package var replayBytesMax: Int
+        /// Bytes that a sink's outbox may take on disk before the sink is given up.
+        package var outboxBytesMax: Int
         /// How often sources are asked for new splits, when their connector cannot tell by itself.
         package var splitDiscoveryNanos: UInt64
 
         package init(
             workerCount: Int = 1, conductor: Conductor.Options = Conductor.Options(), rejectBytesMax: Int = 64 << 20,
-            replayBytesMax: Int = 256 << 20, splitDiscoveryNanos: UInt64 = 1_000_000_000
+            replayBytesMax: Int = 256 << 20, outboxBytesMax: Int = 10 << 30, splitDiscoveryNanos: UInt64 = 1_000_000_000
         ) {
+            self.outboxBytesMax = outboxBytesMax
             self.workerCount = workerCount
             self.conductor = conductor
             self.rejectBytesMax = rejectBytesMax
@@ -80,6 +83,13 @@ package actor Engine {
     var restoration: Restoration
     /// What keeps running sources, and views that catch up, from getting on.
     var troubles: [ObjectID: Trouble] = [:]
+    /// Sinks, those that do not run among them.
+    var sinks: [ObjectID: Sink] = [:]
+    nonisolated let outboxes = OutboxShelf()
+    /// Sinks that no checkpoint has yet.
+    var creatingSinks: Set<ObjectID> = []
+    /// Sinks that are paused: what they read goes on.
+    var pausedSinks: [ObjectID: StoredPause] = [:]
     /// Sources and views that are paused.
     var paused: [ObjectID: StoredPause] = [:]
     /// Ends of splits that nobody reads at present, by source.
@@ -173,6 +183,7 @@ package actor Engine {
         checkpoints = nil
         await checkpoint()
         restoration.cancel()
+        await stopSinks()
         for abandonment in abandonments.values { abandonment.abandon() }
         conductor.stop()
     }
@@ -183,13 +194,17 @@ package actor Engine {
     @discardableResult
     package func checkpoint() async -> CheckpointReport? {
         guard restoration.gate.isOpen else { return nil }
-        let (rejects, sources) = (rejects, sources)
+        let (rejects, sources, outboxes) = (rejects, sources, outboxes)
         let held = restoration.held
         guard
             let keeper,
             let report = await keeper.checkpoint(
-                conductor, keeping: Set(held.keys), notes: { rejects.notes + HeldTables.notes(held) + SourceIncarnations.notes(sources.all) })
+                conductor, keeping: Set(held.keys),
+                notes: { sealed in
+                    rejects.notes + HeldTables.notes(held) + SourceIncarnations.notes(sources.all) + outboxes.notes(besides: sealed)
+                })
         else { return nil }
+        await noteSinks(held: report.position.epoch)
         // What cannot be removed now is removed later.
         if held.isEmpty { try? dmlLog?.discard(upTo: keeper.coveredPosition) }
         return report
@@ -244,6 +259,28 @@ package actor Engine {
 
     /// The functions that answer from the catalog as it is now.
     func catalogFunctions(_ session: SessionContext) -> CatalogLookup { CatalogLookup(session.systemContext(catalog)) }
+
+    /// The same, for no longer than a time and until the statement is cancelled; the work then ends by itself and comes to nothing.
+    /// - Throws: 57014, and 08006 when the time is over.
+    nonisolated func offActor<T: Sendable>(
+        for limit: Duration, unless cancellation: CancellationHook, what: String, _ body: @escaping @Sendable () throws(SQLError) -> T
+    ) async throws(SQLError) -> T {
+        let clock = environment.clock
+        let result: Result<T, SQLError> = await withCheckedContinuation { continuation in
+            let answer = FirstAnswer(continuation)
+            let timer = Task {
+                // Only cancellation throws.
+                guard (try? await clock.sleep(for: limit)) != nil else { return }
+                answer.give(.failure(SQLError(.connectionFailure, "\(what) does not answer within \(limit.components.seconds) seconds")))
+            }
+            cancellation.onCancel { answer.give(.failure($0.error)) }
+            Task {
+                do throws(SQLError) { answer.give(.success(try await self.offActor(body))) } catch { answer.give(.failure(error)) }
+                timer.cancel()
+            }
+        }
+        return try result.get()
+    }
 
     /// Runs blocking work (a broker's answer, a file) away from the actor's thread.
     nonisolated func offActor<T: Sendable>(_ body: @escaping @Sendable () throws(SQLError) -> T) async throws(SQLError) -> T {

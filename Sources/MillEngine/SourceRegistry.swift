@@ -2,6 +2,7 @@ package import MillBase
 package import MillCatalog
 package import MillColumnar
 package import MillConnectorKit
+package import MillConnectors
 import MillDataflow
 import MillPlan
 import Synchronization
@@ -11,6 +12,14 @@ package protocol SourceAssembly: Sendable {
     /// - Parameter fields: the declared columns.
     /// - Throws: 22023 for options, 0A000 for a connector or format that is not there.
     func source(name: String, options: [CatalogOption], fields: [Field]) throws(SQLError) -> AssembledSource
+    /// - Throws: 22023 for options. Nothing is contacted yet.
+    func sink(options: [String: String], of relation: SinkConnectors.Relation) throws(SQLError) -> any SinkConnector
+}
+
+extension SourceAssembly {
+    package func sink(options: [String: String], of relation: SinkConnectors.Relation) throws(SQLError) -> any SinkConnector {
+        throw SQLError(.featureNotSupported, "there are no connectors for sinks")
+    }
 }
 
 /// A connector, its decoders, and what the user is told about options that have no effect.

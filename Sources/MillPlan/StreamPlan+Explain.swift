@@ -74,6 +74,7 @@ extension StreamPlan {
             let text = "\(ExplainText.window(window, input: input)), keys: \(keyText)"
             return " { \(text)" + (calls.isEmpty ? "" : ", calls: [\(callText)]") + " }"
         case .exchange, .union, .result, .blackhole: return ""
+        case .sink(let dropsRetractions): return dropsRetractions ? "forces append-only" : ""
         case .aggregate(let keys, let calls):
             let text = calls.map { printer.text($0) }.joined(separator: ", ")
             return " { keys: \(printer.names(keys))" + (calls.isEmpty ? "" : ", calls: [\(text)]") + " }"
@@ -111,6 +112,7 @@ extension StreamOperation {
         case .materialize: "StreamMaterialize"
         case .result: "StreamResult"
         case .blackhole: "StreamBlackhole"
+        case .sink: "StreamSink"
         }
     }
 }

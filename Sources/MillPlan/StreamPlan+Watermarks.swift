@@ -35,7 +35,7 @@ extension StreamNode {
     package static func watermarks(_ operation: StreamOperation, _ inputs: [Watermarks], _ schemas: [Schema]) -> Watermarks {
         switch operation {
         case .source, .relation, .values: return [:]
-        case .filter, .exchange, .materialize, .result, .blackhole: return inputs[0]
+        case .filter, .exchange, .materialize, .result, .blackhole, .sink: return inputs[0]
         case .project(let expressions): return inputs[0].remapped { column in expressions.indices.filter { expressions[$0].isColumn(column) } }
         case .timeWindow(let window): return inputs[0].merging(bounds(window, inputs[0], width: schemas[0].count)) { own, _ in own }
         case .sessionWindow(let window): return inputs[0].filter { window.partition.contains($0.key) }

@@ -134,4 +134,6 @@ package enum StreamOperation: Hashable, Sendable, Codable {
     case result
     /// The root of a job whose rows are counted and dropped.
     case blackhole
+    /// The root of a sink: what an epoch changed goes into its outbox. With `dropsRetractions` rows that are taken back do not.
+    case sink(dropsRetractions: Bool)
 }

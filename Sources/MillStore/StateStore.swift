@@ -32,6 +32,8 @@ package struct Checkpoint: Sendable {
     package var notes: [StateNote]
     /// Jobs that do not run, whose state stays as the last checkpoint has it.
     package var kept: Set<ObjectID> = []
+    /// Of the sinks among the jobs.
+    package var outboxes: [Outbox.Sealed] = []
 
     package init(position: EpochPosition, workers: Int, tables: [SealedTable], notes: [StateNote]) {
         self.position = position
@@ -160,8 +162,12 @@ package final class StateStore: Sendable {
         written.pages.keep(only: Set(checkpoint.tables.map(\.id) + kept.map(\.id)))
         var pages = PageFileWriter(self, after: written.isDistrusted && kept.isEmpty ? [] : written.record?.files ?? [], retry: retry)
         let record: CheckpointRecord
+        let outboxes: [(outbox: Outbox, note: OutboxNote)]
         do throws(IOFailure) {
             try pages.write(checkpoint.tables, &written)
+            outboxes = try persist(checkpoint.outboxes, retry)
+            var checkpoint = checkpoint
+            checkpoint.notes += outboxes.map { StateNote(object: $0.outbox.id, kind: OutboxNote.kind, bytes: $0.note.bytes) }
             record = self.record(number, of: checkpoint, kept, files: pages.list, written)
             try write(record, retry)
         } catch {
@@ -170,7 +176,9 @@ package final class StateStore: Sendable {
         }
         try files.rename(path("checkpoint", number) + ".new", to: path("checkpoint", number))
         try files.syncDirectory(directory)
-        // From here on it counts. What cannot be removed now is removed at the next start.
+        // From here on it counts, and what it names may be sent.
+        for (outbox, note) in outboxes { outbox.noteDurable(note) }
+        // What cannot be removed now is removed at the next start.
         for name in (try? files.list(directory)) ?? [] where isObsolete(name, after: record, written.record) {
             try? files.remove(directory + "/" + name)
         }
@@ -185,6 +193,17 @@ package final class StateStore: Sendable {
         return CheckpointReport(
             number: number, position: checkpoint.position, bytesWritten: pages.bytesWritten,
             bytesOnDisk: record.files.reduce(0) { $0 + Int($1.bytes) })
+    }
+
+    private func persist(
+        _ outboxes: [Outbox.Sealed], _ retry: (IOFailure) -> Bool
+    ) throws(IOFailure) -> [(outbox: Outbox, note: OutboxNote)] {
+        var notes: [(outbox: Outbox, note: OutboxNote)] = []
+        for sealed in outboxes {
+            let note = try sealed.outbox.persist(sealed) { (body) throws(IOFailure) in try attempt(retry, body) }
+            notes.append((sealed.outbox, note))
+        }
+        return notes
     }
 
     private func record(
@@ -278,6 +297,8 @@ package final class StateStore: Sendable {
         try files.createDirectory(directory)
         // So that it is still there when its first checkpoint is, whoever made it.
         try files.syncDirectory(directory.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/"))
+        // The process before may have ended between the rename of a checkpoint and this: what follows from it must not be lost with the power.
+        try files.syncDirectory(directory)
         let names = try files.list(directory).compactMap { Self.parse($0) }
         if let last = names.filter({ $0.kind == "pages" }).map(\.number).max() { written.withLock { $0.nextFile = last + 1 } }
         let numbers = names.filter { $0.kind == "checkpoint" }.map(\.number)

@@ -59,7 +59,7 @@ package struct ReferencePlan {
         case .sessionAggregate(let window, let keys, let calls):
             let schema = schema(node.inputs[0])
             return aggregate(sessions(inputs[0], window, schema), keys, calls, window.schema(over: schema))
-        case .exchange, .materialize, .result, .blackhole: return inputs[0]
+        case .exchange, .materialize, .result, .blackhole, .sink: return inputs[0]
         case .aggregate(let keys, let calls): return aggregate(inputs[0], keys, calls, schema(node.inputs[0]))
         case .join(let kind, let leftKeys, let rightKeys, let residual):
             return Join(

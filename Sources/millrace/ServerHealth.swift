@@ -77,6 +77,25 @@ final class ServerHealth: HealthReporter {
         }
     }
 
+    private func sinkMetrics(_ sinks: [EngineHealth.Sink]) -> [MetricFamily] {
+        func family(_ name: String, _ kind: MetricFamily.Kind, _ help: String, _ value: (EngineHealth.Sink) -> Double?) -> MetricFamily {
+            MetricFamily("millrace_sink_" + name, kind, help, by: "sink", sinks.compactMap { sink in value(sink).map { (sink.name, $0) } })
+        }
+        return [
+            family("up", .gauge, "1 while the sink gets on.") { ["failed", "retrying"].contains($0.state) ? 0 : 1 },
+            family("rows_total", .counter, "Rows added that the target has, through restarts.") { Double($0.rowsAdded) },
+            family("retractions_total", .counter, "Rows taken back that the target has, through restarts.") { Double($0.rowsTakenBack) },
+            family("bytes_total", .counter, "Bytes of changes that the target has, as the outbox holds them.") { Double($0.byteCount) },
+            family("commits_total", .counter, "Commits that the target has confirmed.") { Double($0.commitCount) },
+            family("committed_epoch", .gauge, "The epoch up to which nothing is left to send.") { Double($0.committedEpoch) },
+            family("lag_seconds", .gauge, "Age of the oldest change that the target does not have.") { $0.lagMilliseconds.map { Double($0) / 1000 } },
+            family("lag_bytes", .gauge, "Bytes of changes that the target does not have.") { Double($0.lagBytes) },
+            family("refused_rows_total", .counter, "Rows that the target would not take.") { Double($0.refusedCount) },
+            family("errors_total", .counter, "Errors of the target since the process began.") { Double($0.errorCount) },
+            family("retries_total", .counter, "Tries after errors since the process began.") { Double($0.retryCount) },
+        ]
+    }
+
     private func metrics(_ health: EngineHealth) -> [MetricFamily] {
         let (jobs, sources) = (health.jobs, health.sources)
         let states = Dictionary(grouping: jobs, by: \.state).map { ($0.key, Double($0.value.count)) }.sorted { $0.0 < $1.0 }
@@ -97,6 +116,7 @@ final class ServerHealth: HealthReporter {
                 "millrace_job_lag_records", .gauge, "Records that a view has not had yet of its own sources.", by: "job",
                 jobs.compactMap { job in job.lag.map { (job.name, Double($0)) } }),
         ]
+        families += sinkMetrics(health.sinks)
         if let checkpoint = health.checkpoint {
             families += [
                 MetricFamily("millrace_checkpoints_total", .counter, "Checkpoints made, through restarts.", Double(checkpoint.number)),

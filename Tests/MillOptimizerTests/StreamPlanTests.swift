@@ -93,7 +93,7 @@ import Testing
         case .rank(let window, _, _):
             #expect(isTogether(inputs[0], window.partition))
         case .materialize(let key): #expect(isTogether(inputs[0], key))
-        case .result, .blackhole: break
+        case .result, .blackhole, .sink: break
         }
     }
 

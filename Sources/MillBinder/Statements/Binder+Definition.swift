@@ -254,7 +254,7 @@ extension Binder {
     }
 
     /// An option's value as connectors read it: text. A key alone is `true`.
-    static func text(of option: WithOption) -> String {
+    package static func text(of option: WithOption) -> String {
         switch option.value {
         case .string(let text), .number(let text), .word(let text): text
         case .boolean(let value): value ? "true" : "false"

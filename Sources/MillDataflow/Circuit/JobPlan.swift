@@ -1,5 +1,6 @@
 package import MillBase
 package import MillPlan
+package import MillStore
 import Synchronization
 
 /// A job as workers run it: a live view, table or query, its stream plan, and an id that its nodes carry.
@@ -13,6 +14,10 @@ package struct JobPlan: Sendable {
     package var storage: JobStorage?
     /// Where it stands in its sources, if not where they do.
     package var placement: JobPlacement?
+    /// Of a sink: where its root puts what changes.
+    package var outbox: Outbox?
+    /// The views and tables that it reads are taken from now on, without the rows that they have.
+    package var skipsRows = false
     /// Set when the job is to be dropped: its operators then give nothing more, so an epoch that is in the middle of them ends.
     package let abandonment = JobAbandonment()
 

@@ -103,6 +103,9 @@ package struct RenderedJob {
                 kind, left: sides[0], right: sides[1], leftKeys: leftKeys, rightKeys: rightKeys, residual: residual, closing: closing)
         case .union, .result: return PassOperator()
         case .blackhole: return BlackholeOperator()
+        case .sink(let dropsRetractions):
+            guard let outbox = job.outbox else { preconditionFailure("a sink has an outbox") }
+            return SinkOperator(outbox, isAppendOnly: input?.properties.appendOnly ?? false, dropsRetractions: dropsRetractions)
         case .rank(let window, let functions, let cut):
             let schema = input?.schema ?? []
             let columns = schema.map(\.type)

@@ -95,6 +95,7 @@ package final class WorkerCircuit: RenderInputs {
                 throw SQLError(.objectNotInPrerequisiteState, "\(relation.kind.rawValue) \"\(relation.name)\" is not running")
             }
             let scan = RelationScanOperator(upstream: table, columns: columns, rowsPerEpochMax: backfillRowsMax)
+            if job.skipsRows { scan.skipRows() }
             let node = CircuitNode(name: operation.title, job: job.id, operation: scan, errors: errors, inputCount: 1)
             scansOfNewJob.append((scan, upstream.rendered.root, node))
             return node
@@ -214,6 +215,7 @@ package final class WorkerCircuit: RenderInputs {
             jobs[id]!.isSealable = true
             for node in jobs[id]!.rendered.nodes { node.openEpoch() }
             openNodes.count += jobs[id]!.rendered.nodes.count
+            (jobs[id]!.rendered.root.operation as? SinkOperator)?.openEpoch(watermarks.epoch, atMicros: watermarks.openedAtMicros)
         }
         for id in jobOrder where jobs[id]!.hasWatermarks { open(jobs[id]!, watermarks) }
         for (id, source) in sources { source.openEpoch(rereadingTo: watermarks.ends[id]) }
@@ -340,6 +342,11 @@ package final class WorkerCircuit: RenderInputs {
             }
         }
         return sealed
+    }
+
+    /// The outboxes of those of these jobs that are sinks.
+    package func outboxes(_ jobs: Set<ObjectID>) -> [Outbox] {
+        jobOrder.compactMap { id in jobs.contains(id) ? self.jobs[id]?.rendered.job.outbox : nil }
     }
 
     /// What checkpoints note of the plans of jobs.

@@ -31,6 +31,9 @@ package final class RelationScanOperator: Operator {
     /// Only a job that has taken everything over is stored.
     package func finishRestore() { position = nil }
 
+    /// Takes nothing over; before the first epoch.
+    func skipRows() { position = nil }
+
     package var isCaughtUp: Bool { position == nil }
 
     package func push(_ batch: DeltaBatch, input: Int, errors: OperatorErrors) {

@@ -1,5 +1,5 @@
 import MillBase
-import MillColumnar
+package import MillColumnar
 
 /// Rows of one job on one worker that came after their time was closed: what `<job>_late` shows. The job's result is that of batch
 /// SQL over its input without them.
@@ -98,7 +98,8 @@ package final class LateRows {
 
     // MARK: Rows as text
 
-    static func json(_ batch: DeltaBatch, _ row: Int, _ schema: Schema) -> String {
+    /// A row as JSON: numbers and truth values as such, every other value as PostgreSQL's text of it.
+    package static func json(_ batch: DeltaBatch, _ row: Int, _ schema: Schema) -> String {
         var text: [UInt8] = [0x7B]
         for (index, column) in batch.columns.enumerated() {
             if index > 0 { text += Array(", ".utf8) }

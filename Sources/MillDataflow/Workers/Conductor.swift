@@ -266,6 +266,8 @@ package final class Conductor: Sendable {
         package var record: EpochRecord
         package var tables: [SealedTable]
         package var notes: [StateNote]
+        /// Of the sinks among the jobs whose tables are there.
+        package var outboxes: [Outbox.Sealed]
     }
 
     /// What one worker gives for a checkpoint.
@@ -307,7 +309,13 @@ package final class Conductor: Sendable {
                         var notes = parts[0].plans + conductor.book.withLock { $0.notes(of: parts[0].jobs) }
                         notes += errors.compactMap { OperatorErrors.note($0.key, $0.value) } + late.compactMap { LateRows.note($0.key, $0.value) }
                         notes += now.apart.map { $0.value.note($0.key) }
-                        continuation.resume(returning: Seal(record: record, tables: parts.flatMap(\.tables), notes: notes))
+                        let tables = parts.flatMap(\.tables)
+                        let sealed = Set(tables.map(\.place.job))
+                        let outboxes = conductor.gather { $0.here.number == 0 ? $0.outboxes(sealed) : [] }.flatMap { $0 }
+                        continuation.resume(
+                            returning: Seal(
+                                record: record, tables: tables, notes: notes,
+                                outboxes: outboxes.map { $0.seal(record.epoch, openedAtMicros: record.openedAtMicros) }))
                     }, whileHeld: .isRefused, refused: { _ in continuation.resume(returning: nil) }))
         }
     }
@@ -436,7 +444,7 @@ package final class Conductor: Sendable {
             return fresh
         }
         let watermarks = EpochWatermarks(
-            openedAtMicros: rerun.openedAtMicros ?? openedAt, steps: book.withLock { $0.open(holding: rerun.held) },
+            epoch: epoch, openedAtMicros: rerun.openedAtMicros ?? openedAt, steps: book.withLock { $0.open(holding: rerun.held) },
             behind: published.catchingUp.union(fresh), ends: rerun.ends)
         for worker in workers { worker.mailbox.send(.openEpoch(epoch, share, readers, watermarks)) }
         var report = EpochReport()

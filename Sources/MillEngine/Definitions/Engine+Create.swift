@@ -14,7 +14,7 @@ import MillStore
 /// CREATE SOURCE, TABLE and [MATERIALIZED] VIEW.
 extension Engine {
     /// A notice instead of an error for IF NOT EXISTS; nil when the name is free.
-    private func existing(_ name: ObjectName, ifNotExists: Bool, _ notices: inout [SQLError]) -> Bool {
+    func existing(_ name: ObjectName, ifNotExists: Bool, _ notices: inout [SQLError]) -> Bool {
         let schema = name.parts.count >= 2 ? name.parts[name.parts.count - 2].name : nil
         guard ifNotExists, catalog.object(schema: schema, name: name.last.name) != nil else { return false }
         notices.append(SQLError(.duplicateTable, "relation \"\(name.last.name)\" already exists, skipping"))
@@ -137,7 +137,7 @@ extension Engine {
     ///
     /// Should the store not take that, the object is there again after a restart: a table whose rows are missing goes then, and a view
     /// begins anew.
-    private func takeBack(_ object: CatalogObject) async {
+    func takeBack(_ object: CatalogObject) async {
         // It may have been dropped meanwhile, and its name taken by another.
         guard catalog.object(object.id) != nil,
             let removed = try? catalog.drop(object.kind, schema: object.schemaName, name: object.name, cascade: true)

@@ -23,7 +23,7 @@ extension Engine {
     func retire(_ removed: [CatalogObject]) async {
         for object in removed { abandonments.removeValue(forKey: object.id)?.abandon() }
         // Dependents come first in the list, and leave the circuit first.
-        await conductor.detach(removed.filter { $0.kind == .materializedView || $0.kind == .table }.map(\.id))
+        await conductor.detach(removed.filter { [.materializedView, .table, .sink].contains($0.kind) }.map(\.id))
         keeper?.store.forget(Set(removed.map(\.id)))
         for object in removed {
             plans[object.id] = nil
@@ -31,6 +31,7 @@ extension Engine {
             creating.remove(object.id)
             restoration.forget(object.id)
             paused[object.id] = nil
+            if object.kind == .sink { forgetSink(object.id) }
             if object.kind == .source {
                 sources.remove(object.id)
                 unreadEnds[object.id] = nil

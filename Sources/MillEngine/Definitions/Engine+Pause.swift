@@ -21,6 +21,7 @@ extension Engine {
         try await definitions.lock(unless: session.cancellation)
         defer { definitions.unlock() }
         let object = try target(of: statement)
+        if object.kind == .sink { return try await pauseSink(object, &notices) }
         guard paused[object.id] == nil else {
             notices.append(SQLError(.successfulCompletion, "\(object.kind.rawValue) \"\(object.name)\" is already paused, skipping"))
             return
@@ -47,6 +48,7 @@ extension Engine {
         try await definitions.lock(unless: session.cancellation)
         defer { definitions.unlock() }
         let object = try target(of: statement)
+        if object.kind == .sink { return try await resumeSink(object, &notices) }
         guard paused[object.id] != nil else {
             notices.append(SQLError(.successfulCompletion, "\(object.kind.rawValue) \"\(object.name)\" is not paused, skipping"))
             return
@@ -70,10 +72,10 @@ extension Engine {
     }
 
     private func target(of statement: JobControl) throws(SQLError) -> CatalogObject {
-        guard let kind = statement.kind.catalogKind, [.source, .materializedView].contains(kind) else {
+        guard let kind = statement.kind.catalogKind, [.source, .materializedView, .sink].contains(kind) else {
             throw SQLError(
                 .featureNotSupported, "\(statement.verb.rawValue) \(statement.kind.rawValue) is not supported",
-                hint: "Sources and materialized views can be paused.", at: statement.name.span.source)
+                hint: "Sources, materialized views and sinks can be paused.", at: statement.name.span.source)
         }
         do throws(SQLError) { return try catalog.require(kind, schema: statement.name.schemaName, name: statement.name.last.name) } catch {
             throw error.located(at: statement.name.span.source)
@@ -85,7 +87,7 @@ extension Engine {
         try requireReady([view.id])
         let place = statement.name.span.source
         let inputs = plans[view.id]?.inputs ?? []
-        if let reader = readers(of: view.id).first.flatMap(catalog.object) {
+        if let reader = readers(of: view.id).first(where: { sinks[$0] == nil }).flatMap(catalog.object) {
             throw SQLError(
                 .objectNotInPrerequisiteState, "materialized view \"\(view.name)\" cannot be paused alone: materialized view \"\(reader.name)\" reads it",
                 hint: "PAUSE SOURCE holds all that comes from a source.", at: place)

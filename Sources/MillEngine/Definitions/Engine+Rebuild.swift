@@ -33,8 +33,10 @@ extension Engine {
         await conductor.detach(jobs.reversed())
         for id in jobs {
             restoration.forget(id)
-            restoration.recovering[id] = Recovery()
-            creating.insert(id)
+            if sinks[id] == nil {
+                restoration.recovering[id] = Recovery()
+                creating.insert(id)
+            }
             restoration.jobs.insert(id)
         }
         await restoreRound()

@@ -70,6 +70,7 @@ extension Engine {
             restoration.resumable = keeper.recovered.map { resumable($0) } ?? []
         }
         restoration.gate.enter(.reading)
+        restoreSinks()
         try await restoreReplays()
         await restoreRound()
         if let failure = restoration.gate.failure { throw failure }
@@ -132,7 +133,7 @@ extension Engine {
     private func restore(_ stored: StoredObject) {
         let id = stored.object.id
         catalog.restore(stored.object)
-        paused[id] = stored.pause
+        if stored.object.kind == .sink { pausedSinks[id] = stored.pause } else { paused[id] = stored.pause }
         if let failure = stored.failure {
             restoration.reasons[id] = failure
             // Without its watermark it would not be what it was.
@@ -143,8 +144,8 @@ extension Engine {
         if stored.object.kind == .materializedView {
             creating.insert(id)
             restoration.recovering[id] = Recovery()
-            planChecksums[id] = job.planChecksum
         }
+        if stored.object.kind != .table { planChecksums[id] = job.planChecksum }
         switch job.plan {
         case .success(let plan):
             plans[id] = plan
@@ -187,8 +188,9 @@ extension Engine {
             } else {
                 do throws(SQLError) {
                     var job = newJob(object, plan)
-                    if restoration.resumable.contains(id) { job = try resumedJob(object, plan) } else if paused[id] != nil { job.placement = try placement(of: id) }
-                    jobs.append(job)
+                    let isResumed = restoration.resumable.contains(id)
+                    if isResumed { job = try resumedJob(object, plan) } else if paused[id] != nil { job.placement = try placement(of: id) }
+                    if prepare(&job, isResumed: isResumed) { jobs.append(job) } else { restoration.jobs.remove(id) }
                 } catch {
                     restoration.jobs.remove(id)
                     hold(id, error)

@@ -22,6 +22,8 @@ package final class StateKeeper: Sendable {
     }
 
     package let store: StateStore
+    /// Where sinks keep what they have to send.
+    let outboxDirectory: String
     /// The checkpoint found at the start; nil in a new directory.
     package let recovered: RecoveredState?
     /// The last epoch that an earlier process published: nobody reads before everything is there again.
@@ -53,6 +55,7 @@ package final class StateKeeper: Sendable {
     package init(environment: Environment, directory: String, options: Options = Options()) throws(SQLError) {
         self.options = options
         clock = environment.clock
+        outboxDirectory = directory.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/") + "/outbox"
         store = StateStore(directory: directory, files: environment.files)
         recovered = try store.newestCheckpoint()
         journal = EpochJournal(directory: directory, files: environment.files)
@@ -83,6 +86,9 @@ package final class StateKeeper: Sendable {
 
     /// When the last checkpoint of this process was done, in microseconds since 1970, and how long writing it took.
     package var lastDone: (atMicros: Int64, durationNanos: UInt64)? { state.withLock { $0.lastDone } }
+
+    /// Time from one checkpoint to the next.
+    var interval: Duration { options.interval }
 
     // MARK: Epochs
 
@@ -125,16 +131,17 @@ package final class StateKeeper: Sendable {
     /// Makes a checkpoint now, if anything was published since the last one.
     /// - Parameters:
     ///   - kept: jobs that do not run, whose state stays as the last checkpoint has it.
-    ///   - notes: what is kept beside tables, as of now.
+    ///   - notes: what is kept beside tables, as of now; given the sinks whose outboxes the checkpoint has.
     /// - Returns: nil when there was nothing to do, or it failed: `trouble` then says why.
-    package func checkpoint(_ conductor: Conductor, keeping kept: Set<ObjectID>, notes: @Sendable () -> [StateNote]) async -> CheckpointReport? {
+    package func checkpoint(_ conductor: Conductor, keeping kept: Set<ObjectID>, notes: @Sendable (Set<ObjectID>) -> [StateNote]) async -> CheckpointReport? {
         retryEpoch(conductor)
         let last = state.withLock { $0.checkpointed }
         guard conductor.published.epoch > last.epoch else { return nil }
         guard let sealed = await conductor.seal(everything: store.isDistrusted) else { return nil }
         var checkpoint = Checkpoint(
-            position: sealed.record.position, workers: conductor.workerCount, tables: sealed.tables, notes: sealed.notes + notes())
+            position: sealed.record.position, workers: conductor.workerCount, tables: sealed.tables, notes: sealed.notes + notes(Set(sealed.outboxes.map(\.outbox.id))))
         checkpoint.kept = kept
+        checkpoint.outboxes = sealed.outboxes
         return await withCheckedContinuation { [checkpoint] continuation in
             do throws(ThreadFailure) {
                 _ = try PinnedThread(stackBytes: 1 << 20) { continuation.resume(returning: self.write(checkpoint, for: conductor)) }

@@ -32,6 +32,25 @@ package struct EngineHealth: Sendable {
         package var rejectCount: Int
     }
 
+    /// Its words are those of SHOW SINKS.
+    package struct Sink: Sendable {
+        package var name: String
+        package var state: String
+        package var reason: String?
+        /// Rows that the target was given, through restarts; an update is a row added and a row taken back.
+        package var rowsAdded: Int64
+        package var rowsTakenBack: Int64
+        package var byteCount: Int64
+        package var commitCount: Int64
+        package var committedEpoch: UInt64
+        /// Of the oldest change that the target does not have; nil while that is not known.
+        package var lagMilliseconds: Int64?
+        package var lagBytes: Int
+        package var refusedCount: Int64
+        package var retryCount: Int64
+        package var errorCount: Int64
+    }
+
     package struct Checkpoint: Sendable {
         package var number: UInt64
         /// Microseconds since 1970.
@@ -45,6 +64,7 @@ package struct EngineHealth: Sendable {
     package var epochDurationNanos: UInt64
     package var jobs: [Job]
     package var sources: [Source]
+    package var sinks: [Sink]
     /// The last one of this process.
     package var checkpoint: Checkpoint?
     /// Why nothing can be written at present; nil when all is well.
@@ -71,6 +91,14 @@ extension Engine {
             return EngineHealth.Source(
                 name: qualifiedName(source.id), recordCount: values.recordCount, byteCount: values.byteCount, rejectCount: counts.kept + counts.dropped)
         }
+        let sinks = catalog.objects.filter { $0.kind == .sink }.map { object in
+            let line = line(object)
+            return EngineHealth.Sink(
+                name: qualifiedName(object.id), state: line.condition.state, reason: line.condition.message, rowsAdded: line.totals.rowsAdded,
+                rowsTakenBack: line.totals.rowsTakenBack, byteCount: line.totals.byteCount, commitCount: line.commitCount, committedEpoch: line.epoch.number,
+                lagMilliseconds: line.lagMilliseconds, lagBytes: line.lagBytes, refusedCount: line.refusedCount, retryCount: line.retryCount,
+                errorCount: line.errorCount)
+        }
         var checkpoint: EngineHealth.Checkpoint?
         if let report = keeper?.lastReport, let done = keeper?.lastDone {
             checkpoint = EngineHealth.Checkpoint(
@@ -78,7 +106,7 @@ extension Engine {
                 bytesOnDisk: report.bytesOnDisk)
         }
         return EngineHealth(
-            epoch: record.epoch, epochDurationNanos: record.durationNanos, jobs: jobs, sources: sources, checkpoint: checkpoint, trouble: keeper?.trouble)
+            epoch: record.epoch, epochDurationNanos: record.durationNanos, jobs: jobs, sources: sources, sinks: sinks, checkpoint: checkpoint, trouble: keeper?.trouble)
     }
 
     /// With its schema unless that is `public`: no two objects have the same.

@@ -109,7 +109,7 @@ extension Engine {
         }
         let wanted = targets
         // Those that were paused and catch up; one in creation is not yet there to be read.
-        let readable = Set(plans.keys).subtracting(creating)
+        let readable = Set(plans.keys).subtracting(creating).subtracting(sinks.keys)
         let conductor = conductor
         cancellation.onCancel { _ in conductor.wake() }
         // Before the wake: the epoch that it opens may be published at once.

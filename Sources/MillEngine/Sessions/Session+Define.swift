@@ -17,6 +17,8 @@ extension Session {
             try await engine.create(statement, definition: parsed.text, session: context, &notices)
         case .createView(let statement):
             try await engine.create(statement, definition: parsed.text, session: context, &notices)
+        case .createSink(let statement):
+            try await engine.create(statement, definition: parsed.text, session: context, &notices)
         case .createNamespace(let statement):
             try await engine.createSchema(statement, session: context, &notices)
         case .drop(let statement):

@@ -11,6 +11,7 @@ extension Session {
         switch statement {
         case .show(.objects(.jobs, _, _)): JobLine.schema
         case .show(.objects(.sources, _, _)): SourceLine.schema
+        case .show(.objects(.sinks, _, _)): SinkLine.schema
         case .show(.objects): [Field("Name", .varchar)]
         case .show(.columns), .describe:
             [Field("Name", .varchar), Field("Type", .varchar), Field("Is Hidden", .varchar), Field("Description", .varchar)]
@@ -31,6 +32,8 @@ extension Session {
             rows = await engine.jobLines().filter { Self.matches($0.name, like) }.map(\.row)
         case .show(.objects(.sources, let schemaName, let like)):
             rows = await engine.sourceLines(in: schemaName?.last.name ?? "public").filter { Self.matches($0.name, like) }.map(\.row)
+        case .show(.objects(.sinks, let schemaName, let like)):
+            rows = await engine.sinkLines(in: schemaName?.last.name ?? "public").filter { Self.matches($0.name, like) }.map(\.row)
         case .show(.objects(let list, let schemaName, let like)):
             rows = try await names(list, in: schemaName?.last.name).filter { Self.matches($0, like) }.map { [.string($0)] }
         case .show(.columns(let name, let like)): rows = try await columns(of: name).filter { Self.matches($0.name, like) }.map(Self.line)
@@ -43,7 +46,7 @@ extension Session {
             do throws(SQLError) { object = try await engine.catalog.require(kind, schema: name.schemaName, name: name.last.name) } catch {
                 throw error.located(at: name.span.source)
             }
-            rows = [[.string("\(object.schemaName).\(object.name)"), .string(object.definition)]]
+            rows = [[.string("\(object.schemaName).\(object.name)"), .string(object.shownDefinition)]]
         case .show(.parameter(let name)):
             guard let value = state.withLock({ $0.settings[name.name] }) else {
                 throw SQLError(.undefinedObject, "unrecognized configuration parameter \"\(name.name)\"", at: name.span.source)
@@ -63,11 +66,10 @@ extension Session {
         case .tables: kind = .table
         case .materializedViews: kind = .materializedView
         case .views: kind = .view
-        case .sinks: kind = .sink
         case .schemas: return catalog.schemas
         case .databases: return [databaseName]
         case .internalTables, .indexes, .connections, .functions, .secrets, .cluster, .processList, .subscriptions, .cursors: return []
-        case .jobs, .sources: preconditionFailure("jobs and sources have lines of their own")
+        case .jobs, .sources, .sinks: preconditionFailure("jobs, sources and sinks have lines of their own")
         }
         return catalog.objects.filter { $0.kind == kind && $0.schemaName == (schemaName ?? "public") }.map(\.name)
     }

@@ -15,7 +15,9 @@ extension Engine {
         }
         if relation.id.number & EngineCatalog.errorsBit != 0 {
             try await untilRestored(session.cancellation)
-            return Self.batches(await errorRows(ObjectID(relation.id.number & ~EngineCatalog.errorsBit)), object.schema)
+            let job = ObjectID(relation.id.number & ~EngineCatalog.errorsBit)
+            if let sink = sinks[job] { return Self.batches(try await refusedRows(sink), object.schema) }
+            return Self.batches(catalog.object(job)?.kind == .sink ? [] : await errorRows(job), object.schema)
         }
         if relation.id.number & EngineCatalog.lateBit != 0 {
             return Self.batches(await lateRows(ObjectID(relation.id.number & ~EngineCatalog.lateBit)), object.schema)
@@ -37,6 +39,20 @@ extension Engine {
                 entry.reject.column.map { .string($0) } ?? .null, .bytes(entry.reject.raw), .string(entry.reject.reason), .int(entry.rejectedAtMicros),
             ]
         }
+    }
+
+    /// What a sink's target would not take.
+    private func refusedRows(_ sink: Sink) async throws(SQLError) -> [[Scalar]] {
+        let refused = sink.refused
+        let (entries, dropped) = try await offActor { () throws(SQLError) in try refused.entries() }
+        var rows = entries.map { entry -> [Scalar] in
+            [
+                .int(Int64(clamping: entry.epoch.number)), entry.column.map { .string($0) } ?? .null, .string(entry.row), .string(entry.reason),
+                .int(entry.refusedAtMicros),
+            ]
+        }
+        if dropped > 0 { rows.append([.null, .null, .null, .string("\(dropped) earlier rows that are not kept"), .null]) }
+        return rows
     }
 
     /// The errors of all workers' shards of a job, summed.

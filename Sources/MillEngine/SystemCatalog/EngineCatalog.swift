@@ -2,7 +2,7 @@ import MillBase
 import MillCatalog
 import MillColumnar
 
-/// The catalog with the relations that come with an object: `<source>_rejects`, `<view>_errors` and `<view>_late`.
+/// The catalog with the relations that come with an object: `<source>_rejects`, `<view>_errors`, `<sink>_errors` and `<view>_late`.
 ///
 /// They are not created and cannot be dropped; their identifiers are the object's with a high bit set.
 struct EngineCatalog: CatalogReader {
@@ -15,7 +15,7 @@ struct EngineCatalog: CatalogReader {
     func object(schema: String?, name: String) -> CatalogObject? {
         if let object = catalog.object(schema: schema, name: name) { return object }
         if let base = base(of: name, "_rejects", schema), base.kind == .source { return Self.rejects(of: base) }
-        if let base = base(of: name, "_errors", schema), base.kind == .materializedView { return Self.errors(of: base) }
+        if let base = base(of: name, "_errors", schema), base.kind == .materializedView || base.kind == .sink { return Self.errors(of: base) }
         if let base = base(of: name, "_late", schema), base.kind == .materializedView { return Self.late(of: base) }
         return nil
     }
@@ -38,7 +38,8 @@ struct EngineCatalog: CatalogReader {
             switch object.kind {
             case .source: [object, Self.rejects(of: object)]
             case .materializedView: [object, Self.errors(of: object), Self.late(of: object)]
-            case .table, .view, .sink, .system: [object]
+            case .sink: [object, Self.errors(of: object)]
+            case .table, .view, .system: [object]
             }
         }
     }
@@ -55,10 +56,14 @@ struct EngineCatalog: CatalogReader {
             ])
     }
 
-    private static func errors(of view: CatalogObject) -> CatalogObject {
-        CatalogObject(
-            id: ObjectID(view.id.number | errorsBit), schemaName: view.schemaName, name: view.name + "_errors", kind: .system,
-            columns: [
+    private static func errors(of job: CatalogObject) -> CatalogObject {
+        let ofSink = [
+            CatalogColumn("epoch", .int64), CatalogColumn("column_name", .varchar), CatalogColumn("row", .jsonb), CatalogColumn("reason", .varchar),
+            CatalogColumn("refused_at", .timestamptz),
+        ]
+        return CatalogObject(
+            id: ObjectID(job.id.number | errorsBit), schemaName: job.schemaName, name: job.name + "_errors", kind: .system,
+            columns: job.kind == .sink ? ofSink : [
                 CatalogColumn("operator", .varchar), CatalogColumn("sqlstate", .varchar), CatalogColumn("message", .varchar),
                 CatalogColumn("row", .varchar), CatalogColumn("count", .int64),
             ])

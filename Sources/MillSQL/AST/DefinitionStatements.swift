@@ -28,6 +28,18 @@ package struct CreateSink: Hashable, Sendable {
     package var emitOnWindowClose: Bool
     package var options: [WithOption]
     package var format: FormatClause?
+
+    /// The view whose rows it sends.
+    package var view: CreateView {
+        let query: Query =
+            switch input {
+            case .query(let query): query
+            case .relation(let name): Query(with: nil, body: .table(name), span: name.span)
+            }
+        return CreateView(
+            isMaterialized: true, orReplace: false, isTemporary: false, ifNotExists: false, name: name, columns: [], options: [], query: query,
+            emitOnWindowClose: emitOnWindowClose)
+    }
 }
 
 package struct CreateNamespace: Hashable, Sendable {
