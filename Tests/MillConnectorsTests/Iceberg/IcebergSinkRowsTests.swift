@@ -32,7 +32,12 @@ import Testing
         let writer = try sink.open(sink: name, incarnation: target.incarnation)
         let refused = try writer.write(
             .drawn("id:int amount:numeric; +1 1 1.005; +1 2 -1.005; +1 3 1.0049; +1 4 null; +1 5 999.995; +1 7 2"), epoch: 1)
-        #expect(refused.map(\.row) == [4, 5] && refused.allSatisfy { $0.column == "amount" }, "\(refused)")
+        let number = Column(.int32, capacity: 1)
+        let amount = Column(.numeric(precision: nil, scale: nil), capacity: 1)
+        number.append(Scalar.int(6))
+        amount.append(Scalar.decimal(Decimal(.nan)))
+        #expect(try writer.write(DeltaBatch(columns: [number, amount], count: 1), epoch: 1).map(\.column) == ["amount"])
+        #expect(refused.map(\.row) == [4] && refused.allSatisfy { $0.column == "amount" }, "\(refused)")
         try writer.commit(through: 1)
         #expect(try world.rows() == ["1 1.01", "2 -1.01", "3 1.00", "4 null", "7 2.00"])
     }
