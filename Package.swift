@@ -99,6 +99,7 @@ let testExtras: [String: [String]] = [
     "MillOptimizer": ["MillSQL", "MillCatalog", "MillBinder", "MillMeta"],
     "MillEngine": ["MillParquet", "MillObjectStore"],
     "MillCatalogClient": ["MillColumnar", "MillLakeCatalog"],
+    "MillConnectors": ["MillLakeCatalog"],
     "MillLog": [],
     "MillDataflow": [],
     "MillStore": [],

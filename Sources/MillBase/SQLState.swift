@@ -81,6 +81,7 @@ package struct SQLState: Hashable, Sendable, CustomStringConvertible {
     package static let outOfMemory = SQLState("53200")
     package static let configurationLimitExceeded = SQLState("53400")
     package static let objectNotInPrerequisiteState = SQLState("55000")
+    package static let objectInUse = SQLState("55006")
     package static let queryCanceled = SQLState("57014")
     package static let adminShutdown = SQLState("57P01")
     package static let ioError = SQLState("58030")

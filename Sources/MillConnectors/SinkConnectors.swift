@@ -35,6 +35,7 @@ package enum SinkConnectors {
             return try FolderSink(
                 ConnectorOptions(connector: name.lowercased(), options), of: relation,
                 access ?? FileAccess(environment: environment, transport: CurlTransport()), environment)
+        case "iceberg": return try IcebergSink(options, of: relation, environment: environment, transport: CurlTransport())
         default:
             throw SQLError(
                 .invalidParameterValue, "there is no connector \"\(name)\" for a sink", hint: "Known connectors are: fs, iceberg, s3.")

@@ -4,8 +4,8 @@ import MillIO
 import MillObjectStore
 import MillParquet
 
-/// Writes deleted rows as position delete files of format 2: pairs of a data file's location and a position, in order, a file to a
-/// partition.
+/// Writes deleted rows as position delete files of format 2: pairs of a data file's location and a position, in order, a file to a data
+/// file: it goes with the data file when that is written anew, and no reader of another one opens it.
 struct PositionDeleteWriter {
     static let pathFieldID = 2_147_483_546
     static let positionFieldID = 2_147_483_545
@@ -20,23 +20,14 @@ struct PositionDeleteWriter {
 
     /// - Returns: the delete files, which are complete.
     func write(_ deletes: [RowDeletes]) throws(IcebergError) -> [DataFile] {
-        struct Place: Hashable {
-            var specID: Int
-            var partition: [Scalar]
-        }
-        var groups: [Place: [RowDeletes]] = [:]
-        for delete in deletes where !delete.positions.isEmpty {
-            groups[Place(specID: delete.specID, partition: delete.partition), default: []].append(delete)
-        }
         var result: [DataFile] = []
-        for (place, members) in groups.sorted(by: { ($0.value.first?.dataFile ?? "") < ($1.value.first?.dataFile ?? "") }) {
-            let path = "\(table.metadata.dataLocation)/\(name)-\(result.count + 1)-deletes.parquet"
-            result.append(try write(members.sorted { $0.dataFile < $1.dataFile }, place.specID, place.partition, path))
+        for delete in deletes.sorted(by: { $0.dataFile < $1.dataFile }) where !delete.positions.isEmpty {
+            result.append(try write(delete, "\(table.metadata.dataLocation)/\(name)-\(result.count + 1)-deletes.parquet"))
         }
         return result
     }
 
-    private func write(_ deletes: [RowDeletes], _ specID: Int, _ partition: [Scalar], _ path: String) throws(IcebergError) -> DataFile {
+    private func write(_ delete: RowDeletes, _ path: String) throws(IcebergError) -> DataFile {
         var options = ParquetWriterOptions()
         // Locations in full: equal bounds say that all deletes are of one file.
         options.boundBytesMax = 4096
@@ -46,22 +37,21 @@ struct PositionDeleteWriter {
         do throws(IOFailure) { object = try table.store.openForWriting(path) } catch { throw .io(error) }
         do throws(ParquetError) {
             let writer = try ParquetWriter(object, Self.columns, options)
-            for delete in deletes {
-                let positions = delete.positions.positions
-                for start in stride(from: 0, to: positions.count, by: Limits.batchRowsMax) {
-                    let part = positions[start..<min(start + Limits.batchRowsMax, positions.count)]
-                    let column = Column(.int64, capacity: part.count)
-                    for position in part { column.append(position) }
-                    try writer.append([.constant(.string(delete.dataFile), .varchar, count: part.count), column], count: part.count)
-                }
+            let positions = delete.positions.positions
+            for start in stride(from: 0, to: positions.count, by: Limits.batchRowsMax) {
+                let part = positions[start..<min(start + Limits.batchRowsMax, positions.count)]
+                let column = Column(.int64, capacity: part.count)
+                for position in part { column.append(position) }
+                try writer.append([.constant(.string(delete.dataFile), .varchar, count: part.count), column], count: part.count)
             }
             let footer = try writer.finish()
             do throws(IOFailure) { try object.finish() } catch { throw .io(error) }
             var file = DataFile(
-                path: path, specID: specID, partition: partition, recordCount: writer.rowCount, fileByteCount: Int64(writer.fileByteCount))
+                path: path, specID: delete.specID, partition: delete.partition, recordCount: writer.rowCount,
+                fileByteCount: Int64(writer.fileByteCount))
             file.content = .positionDeletes
             FileFigures.fill(&file, footer, columns: [(Self.pathFieldID, .string), (Self.positionFieldID, .long)], nanCounts: [:])
-            if deletes.count == 1 { file.referencedDataFile = deletes[0].dataFile }
+            file.referencedDataFile = delete.dataFile
             return file
         } catch {
             object.abandon()

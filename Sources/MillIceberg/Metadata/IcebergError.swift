@@ -12,6 +12,8 @@ package enum IcebergError: Error, Hashable, Sendable {
     case badRequest(String)
     /// A requirement of a commit does not hold: nothing has changed.
     case commitConflict(String)
+    /// Another writer holds the place of this one: nothing has changed, and trying again would not help.
+    case outrun(String)
     /// Nobody can tell whether a commit went through.
     case commitUnknown(String)
     /// A table, a snapshot or a reference that is not there.
@@ -33,6 +35,8 @@ extension IcebergError: SQLErrorConvertible {
         case .badRequest(let what): SQLError(.invalidParameterValue, what)
         case .commitConflict(let requirement):
             SQLError(.serializationFailure, "the table was changed by others", detail: requirement, hint: "Try it again.")
+        case .outrun(let what):
+            SQLError(.objectNotInPrerequisiteState, "another writer has taken this one's place in the table", detail: what)
         case .commitUnknown(let what): SQLError(.connectionFailure, "it is not known whether a commit went through", detail: what)
         case .missing(let what): SQLError(.undefinedObject, "there is no \(what)")
         case .avro(let error): error.sqlError

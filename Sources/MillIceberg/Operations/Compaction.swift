@@ -15,6 +15,11 @@ package struct Compaction: Sendable {
         package var filesMin = 5
         /// A file of which at least this share of rows is deleted is written anew, however large.
         package var deletedShareMin = 0.3
+        /// A data file for which more delete files hold is written anew, however large.
+        package var deleteFilesMax = Int.max
+        /// Only files of like size are put together: those of a tier, each of which is so many times as large as the one below. A row is
+        /// then written as often as there are tiers and not with every run, however many small files come. Nil for one tier.
+        package var tierFactor: Int64?
         /// Bytes that one run reads at most.
         package var bytesMax: Int64 = 4 << 30
 
@@ -93,12 +98,13 @@ package struct Compaction: Sendable {
         struct Place: Hashable {
             var specID: Int
             var partition: [Scalar]
+            var tier: Int
         }
         // Files of older specs have partition values that do not say where their rows belong now: they are written anew alone.
         var places: [Place: [ScanPlan.Task]] = [:]
         var order: [Place] = []
         for task in plan.tasks where task.file.fileByteCount < settings.targetFileBytes / 4 * 3 || isWorn(task) {
-            let place = Place(specID: task.file.specID, partition: task.file.partition)
+            let place = Place(specID: task.file.specID, partition: task.file.partition, tier: tier(task.file.fileByteCount))
             if places[place] == nil { order.append(place) }
             places[place, default: []].append(task)
         }
@@ -117,8 +123,22 @@ package struct Compaction: Sendable {
         return result
     }
 
-    /// Whether so many rows are deleted as far as the manifests tell.
+    /// The lowest tier ends at this size.
+    private static let lowestTierBytes: Int64 = 64 << 10
+
+    private func tier(_ byteCount: Int64) -> Int {
+        guard let factor = settings.tierFactor, factor > 1 else { return 0 }
+        var (tier, end) = (0, Self.lowestTierBytes)
+        while byteCount >= end, end <= Int64.max / factor {
+            tier += 1
+            end *= factor
+        }
+        return tier
+    }
+
+    /// Whether so many rows are deleted as far as the manifests tell, or so many delete files have to be read with it.
     private func isWorn(_ task: ScanPlan.Task) -> Bool {
+        if task.deletes.count > settings.deleteFilesMax { return true }
         let deleted = task.deletes.filter { DeleteIndex.onlyDataFile($0.file) != nil }.reduce(Int64(0)) { $0.plus($1.file.recordCount) }
         return deleted > 0 && Double(deleted) >= Double(task.file.recordCount) * settings.deletedShareMin
     }

@@ -33,6 +33,11 @@ package struct SnapshotChange: Sendable {
     /// Goes into the snapshot's summary beside its figures, such as the epoch of a sink.
     package var summary: [(key: String, value: String)] = []
 
+    /// Properties of the table that are set in one step with the snapshot.
+    package var properties: [String: String] = [:]
+    /// What properties have to be for the change to be made; nil for one that must not be there.
+    package var expected: [String: String?] = [:]
+
     package init(_ operation: Operation) { self.operation = operation }
 
     package static func append(_ files: [DataFile], summary: [(key: String, value: String)] = []) -> SnapshotChange {

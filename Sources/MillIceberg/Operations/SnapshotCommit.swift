@@ -99,6 +99,7 @@ package struct SnapshotCommit {
     private mutating func attemptOnce(_ attempt: Int) throws(IcebergError) {
         let base = table.metadata
         let parent = base.snapshot(ofBranch: settings.branch)
+        try checkProperties(base)
         let current = try table.manifests(of: parent)
         try ConflictCheck(table, change, parent, current).run()
         var figures = SummaryFigures(change.operation)
@@ -118,6 +119,16 @@ package struct SnapshotCommit {
         manifests += try rewrite.remaining(current, change, replacedVectors: replacedVectors, &figures)
         if let merging = settings.merging { manifests = try rewrite.merged(manifests, merging) }
         try commit(manifests, base, parent, figures, attempt)
+    }
+
+    /// The catalog has no requirement for properties. None is needed: who changes these does it with a snapshot, and this commit is only
+    /// made on top of the snapshot that it is looked up with.
+    private func checkProperties(_ base: TableMetadata) throws(IcebergError) {
+        for (name, value) in change.expected.sorted(by: { $0.key < $1.key }) where base.properties[name] != value {
+            let found = base.properties[name]
+            throw .outrun(
+                "property \"\(name)\" of the table is \(found.map { "\"\($0)\"" } ?? "missing"), not \(value.map { "\"\($0)\"" } ?? "missing")")
+        }
     }
 
     /// Manifests of what the change adds; written once.
@@ -177,7 +188,7 @@ package struct SnapshotCommit {
             updates: [
                 .addSnapshot(snapshot),
                 .setSnapshotRef(name: settings.branch, base.reference(toBranch: settings.branch, snapshotID: snapshotID)),
-            ])
+            ] + (change.properties.isEmpty ? [] : [.setProperties(change.properties)]))
         table.metadata = loaded.metadata
         tryWritten = []
         written = []

@@ -27,6 +27,8 @@ package struct SnapshotExpiry: Sendable {
     package struct Outcome: Hashable, Sendable {
         package var snapshots = 0
         package var filesRemoved = 0
+        /// What only the forgotten snapshots had, when it was to stay for now.
+        package var filesLeft: [String] = []
 
         package init() {}
     }
@@ -58,7 +60,8 @@ package struct SnapshotExpiry: Sendable {
         return metadata.snapshots.map(\.id).filter { !kept.contains($0) }
     }
 
-    package func run(_ table: IcebergTable) throws(IcebergError) -> (table: IcebergTable, outcome: Outcome) {
+    /// - Parameter removesFiles: false leaves the files to the caller, for readers that have begun by a snapshot that is forgotten now.
+    package func run(_ table: IcebergTable, removesFiles: Bool = true) throws(IcebergError) -> (table: IcebergTable, outcome: Outcome) {
         var table = table
         try table.refresh()
         guard table.metadata.properties["gc.enabled"] != "false" else {
@@ -77,6 +80,10 @@ package struct SnapshotExpiry: Sendable {
         table.metadata = try table.catalog.commit(table.identifier, requirements: requirements, updates: [.removeSnapshots(gone)]).metadata
         var outcome = Outcome()
         outcome.snapshots = gone.count
+        guard removesFiles else {
+            outcome.filesLeft = files
+            return (table, outcome)
+        }
         do throws(IOFailure) { try table.store.remove(files) } catch { throw .io(error) }
         outcome.filesRemoved = files.count
         return (table, outcome)

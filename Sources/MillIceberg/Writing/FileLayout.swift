@@ -1,5 +1,5 @@
 import MillColumnar
-import MillParquet
+package import MillParquet
 
 /// The columns of a table's data files, and how the columns of batches become them.
 struct FileLayout {
@@ -44,10 +44,7 @@ struct FileLayout {
 
     /// A batch's columns as the file has them, every value of which the file can hold.
     func converted(_ batch: [Column], count: Int) throws(IcebergError) -> [Column] {
-        guard batch.count == inputTypes.count, zip(batch, inputTypes).allSatisfy({ $0.type.physical == $1.physical && $0.count >= count })
-        else {
-            throw .badRequest("a batch's columns are not those that were announced")
-        }
+        try checkShape(batch, count: count)
         var result: [Column] = []
         for (index, column) in columns.enumerated() {
             let converted = conversions[index].converted(batch[sources[index]], count: count)
@@ -57,21 +54,66 @@ struct FileLayout {
         return result
     }
 
+    private func checkShape(_ batch: [Column], count: Int) throws(IcebergError) {
+        guard batch.count == inputTypes.count, zip(batch, inputTypes).allSatisfy({ $0.type.physical == $1.physical && $0.count >= count })
+        else {
+            throw .badRequest("a batch's columns are not those that were announced")
+        }
+    }
+
+    /// All values of a batch that the file would refuse, in the order of columns; found in one pass.
+    func refusals(_ batch: [Column], count: Int) throws(IcebergError) -> [RefusedValue] {
+        try checkShape(batch, count: count)
+        var result: [RefusedValue] = []
+        for (index, column) in columns.enumerated() {
+            let values = conversions[index].converted(batch[sources[index]], count: count)
+            Self.unfit(values, column, count) { row, reason in
+                result.append(RefusedValue(column: column.name, row: row, reason: reason))
+                return true
+            }
+        }
+        return result
+    }
+
     /// Finds what the file would refuse, before rows of the batch are in files of other partitions.
     private static func check(_ values: Column, _ column: ParquetColumn, _ count: Int) throws(IcebergError) {
-        if column.isRequired, !values.hasNoNulls, let row = (0..<count).first(where: { values.isNull($0) }) {
-            throw .parquet(.valueDoesNotFit(column: column.name, row: row, .missingInRequiredColumn))
+        var found: RefusedValue?
+        unfit(values, column, count) { row, reason in
+            found = RefusedValue(column: column.name, row: row, reason: reason)
+            return false
+        }
+        if let found { throw .parquet(.valueDoesNotFit(column: found.column, row: found.row, found.reason)) }
+    }
+
+    /// - Parameter body: called with each row whose value has no place in the column, until it says that it has seen enough.
+    private static func unfit(_ values: Column, _ column: ParquetColumn, _ count: Int, _ body: (Int, UnfitValue) -> Bool) {
+        if column.isRequired, !values.hasNoNulls {
+            for row in 0..<count where values.isNull(row) {
+                guard body(row, .missingInRequiredColumn) else { return }
+            }
         }
         guard case .numeric(let precision?, let scale?) = column.type else { return }
         let bound = Decimal.powerOfTen(Int32(precision))
         let decimals = UnsafePointer(values.values(Decimal.self))
         for row in 0..<count where !values.isNull(row) {
             let value = decimals[row]
-            guard value.isFinite else { throw .parquet(.valueDoesNotFit(column: column.name, row: row, .notFinite)) }
-            let stored = value.rescaled(to: Int32(scale))
-            guard stored.scale == Int32(scale), stored.unscaled.magnitude < UInt128(bound), Decimal.order(stored, value) == 0 else {
-                throw .parquet(.valueDoesNotFit(column: column.name, row: row, .tooManyDigits(precision: precision, scale: scale)))
+            guard value.isFinite else {
+                if body(row, .notFinite) { continue }
+                return
             }
+            let stored = value.rescaled(to: Int32(scale))
+            let fits = stored.scale == Int32(scale) && stored.unscaled.magnitude < UInt128(bound) && Decimal.order(stored, value) == 0
+            if !fits, !body(row, .tooManyDigits(precision: precision, scale: scale)) { return }
         }
     }
+}
+
+/// A value that a table has no place for.
+package struct RefusedValue: Hashable, Sendable {
+    package var column: String
+    /// Its place in the batch.
+    package var row: Int
+    package var reason: UnfitValue
+
+    package init(column: String, row: Int, reason: UnfitValue) { (self.column, self.row, self.reason) = (column, row, reason) }
 }

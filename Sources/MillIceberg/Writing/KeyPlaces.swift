@@ -45,6 +45,11 @@ struct KeyPlaces {
     func place(of key: [UInt8]) -> Place? { places[key] }
     mutating func remove(_ key: [UInt8]) -> Place? { places.removeValue(forKey: key) }
 
+    mutating func removeAll() -> [Place] {
+        defer { places = [:] }
+        return Array(places.values)
+    }
+
     mutating func set(_ key: [UInt8], _ place: Place) throws(IcebergError) {
         places[key] = place
         guard places.count <= keysMax else { throw .unsupported("an upsert into a table of more than \(keysMax) keys") }

@@ -31,6 +31,7 @@ package final class TableWriter {
     private var owed: Set<[UInt8]> = []
     private var epoch: Int64?
     private var rowCount: Int64 = 0
+    private var layout: FileLayout
 
     /// - Parameter key: which of `inputs` tell rows apart; nil for a relation that only grows.
     package init(_ table: IcebergTable, _ inputs: [DataFileWriter.Input], key: [Int]?, _ settings: Settings) throws(IcebergError) {
@@ -38,6 +39,7 @@ package final class TableWriter {
         self.inputs = inputs
         self.key = key
         self.settings = settings
+        layout = try FileLayout(table.metadata, inputs)
         if let key {
             guard !key.isEmpty, key.allSatisfy(inputs.indices.contains) else {
                 throw .badRequest("an upsert needs a key of columns that are written")
@@ -52,9 +54,25 @@ package final class TableWriter {
     /// The snapshot that `places` are of.
     private var base: Int64?
 
-    /// Rows and deletes since the last commit, and compressed bytes of files that are open.
+    /// Rows and deletes since the last commit, and compressed bytes of files that are not committed.
     package var pendingRowCount: Int64 { rowCount }
-    package var pendingByteCount: Int { writer?.openByteCount ?? 0 }
+    package var pendingByteCount: Int {
+        guard let writer else { return 0 }
+        return writer.closedFiles.reduce(writer.openByteCount) { $0 + Int(clamping: $1.fileByteCount) }
+    }
+
+    /// Deletes all rows that the table has, before what is written from here on and in one step with it. Only of a table with a key, right
+    /// after a commit.
+    package func clear() throws(IcebergError) {
+        guard key != nil, writer == nil, deletes.isEmpty else { throw .badRequest("a table is emptied between commits, by its key") }
+        for place in places?.removeAll() ?? [] { delete(place) }
+        rowCount = deletes.values.reduce(0) { $0 + Int64($1.count) }
+    }
+
+    /// All values of a batch that the table would not take: of rows without them `write` refuses none.
+    package func refusals(_ columns: [Column], count: Int) throws(IcebergError) -> [RefusedValue] {
+        try layout.refusals(columns, count: count)
+    }
 
     /// Writes a batch of an epoch. A refused batch (`parquet(.valueDoesNotFit)`) leaves everything as it was.
     /// - Parameter weights: nil when each row comes once.
@@ -75,7 +93,7 @@ package final class TableWriter {
         rowCount += Int64(removed.count + added.count)
         guard let key else { return }
         let encoded = places?.keys(try keyColumns(columns, key, count), count: count) ?? []
-        for row in removed { take(encoded[row]) }
+        for row in removed { takeBack(encoded[row]) }
         for placement in placements {
             let file = places?.number(of: placement.path) ?? 0
             for (offset, index) in placement.rows.enumerated() {
@@ -120,7 +138,7 @@ package final class TableWriter {
         }
     }
 
-    private func take(_ key: [UInt8]) {
+    private func takeBack(_ key: [UInt8]) {
         if owed.remove(key) != nil { return }
         if let place = places?.remove(key) { delete(place) }
     }
@@ -128,10 +146,15 @@ package final class TableWriter {
     private func delete(_ place: KeyPlaces.Place) { deletes[place.file, default: DeletedPositions()].insert(place.position) }
 
     /// Commits all that was written, with a summary that says how far it is. A commit without rows is made too: the summary counts.
+    /// - Parameters:
+    ///   - properties: of the table, set in one step with the snapshot.
+    ///   - expected: what properties have to be; nil for one that must not be there. Otherwise: `outrun`.
     /// - Returns: the snapshot.
     /// - Throws: `commitConflict` when others took away rows or files that this would: `abandon`, and begin anew.
     @discardableResult
-    package func commit(summary: [(key: String, value: String)]) throws(IcebergError) -> Int64? {
+    package func commit(
+        summary: [(key: String, value: String)], properties: [String: String] = [:], expected: [String: String?] = [:]
+    ) throws(IcebergError) -> Int64? {
         let files = try writer?.finish() ?? []
         writer = nil
         for file in files { places?.fill(file) }
@@ -142,13 +165,14 @@ package final class TableWriter {
         }
         var change = SnapshotChange.rowDelta(files, rowDeletes, basedOn: base, summary: summary)
         change.isAlwaysMade = true
+        (change.properties, change.expected) = (properties, expected)
         let (done, snapshotID): (IcebergTable, Int64?)
         do throws(IcebergError) { (done, snapshotID) = try SnapshotCommit.run(change, on: table, settings.commit) } catch {
             // Of an unknown outcome they may be part.
             if !error.isCommitUnknown { try? table.store.remove(files.map(\.path)) }
             throw error
         }
-        table = done
+        try take(done)
         deletes = [:]
         rowCount = 0
         let before = base
@@ -160,10 +184,16 @@ package final class TableWriter {
         return snapshotID
     }
 
+    /// Others may have changed the table's columns.
+    private func take(_ table: IcebergTable) throws(IcebergError) {
+        if table.metadata.currentSchemaID != self.table.metadata.currentSchemaID { layout = try FileLayout(table.metadata, inputs) }
+        self.table = table
+    }
+
     /// Takes up a table that was changed by the same server in between, such as by compaction. Only right after a commit.
     package func resume(_ table: IcebergTable) throws(IcebergError) {
         precondition(writer == nil && deletes.isEmpty, "what was written is committed first")
-        self.table = table
+        try take(table)
         try places?.refresh(table, branch: settings.commit.branch)
         base = table.metadata.snapshot(ofBranch: settings.commit.branch)?.id
     }

@@ -377,7 +377,10 @@ import Testing
     private func untilLag(_ world: EngineWorld, _ lag: String) async throws {
         let limit = ContinuousClock.now + .seconds(30)
         while let line = try await text(world, "SHOW SINKS").first, line[8] != lag || line[9] != lag {
-            guard ContinuousClock.now < limit else { return Issue.record("the sink is \(line)") }
+            guard ContinuousClock.now < limit else {
+                Issue.record("the sink is \(line)")
+                return
+            }
             await Task.yield()
         }
     }
