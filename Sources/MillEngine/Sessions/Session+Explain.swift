@@ -45,8 +45,11 @@ extension Session {
             if stage == .logical || !view.isMaterialized { return optimized.explained }
             return try Engine.plan(whole, emitsOnClose: view.emitOnWindowClose, at: view.name.span.source, properties).explained
         case .insert, .update, .delete:
-            let binder = Binder(catalog: reader, context: context.binderContext(.statement(now: engine.environment.clock.nowMicros)))
-            return try binder.bind(write: statement).map { write in
+            let now = engine.environment.clock.nowMicros
+            let writes = try await bound(context) { (context) throws(SQLError) in
+                try Binder(catalog: reader, context: context.binderContext(.statement(now: now))).bind(write: statement)
+            }
+            return writes.map { write in
                 write.title + "\n" + Optimizer.optimize(write.query).explained.split(separator: "\n").map { "  " + $0 }.joined(separator: "\n")
             }.joined()
         default:

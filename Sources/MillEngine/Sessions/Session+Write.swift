@@ -12,14 +12,18 @@ extension Session {
     func write(_ prepared: Prepared, _ values: [BoundExpression]) async throws(SQLError) -> Outcome {
         let open = openForWriting()
         let context = context
-        let binder = Binder(
-            catalog: await engine.reader,
-            context: context.binderContext(
-                .statement(now: engine.environment.clock.nowMicros), parameterTypes: values.map { $0.type }, parameterValues: values,
-                functions: await engine.catalogFunctions(context)))
         let statement = prepared.statement.statement
+        let functions = await engine.catalogFunctions(context)
+        let (reader, now) = (await engine.reader, engine.environment.clock.nowMicros)
+        let writes = try await bound(context) { (context) throws(SQLError) in
+            let binder = Binder(
+                catalog: reader,
+                context: context.binderContext(
+                    .statement(now: now), parameterTypes: values.map { $0.type }, parameterValues: values, functions: functions))
+            return try binder.bind(write: statement)
+        }
         var answer = Engine.WriteAnswer(count: 0)
-        for write in try binder.bind(write: statement) {
+        for write in writes {
             try prepared.requireSchema(write.returning?.schema)
             switch write {
             case .insert(let insert): answer = try await engine.run(insert, session: context, in: open)

@@ -130,19 +130,23 @@ package final class Session: Sendable {
     package func prepare(_ statement: ParsedStatement, parameterTypes: [SQLType?]) async throws(SQLError) -> Prepared {
         try refuseInFailedBlock(statement.statement)
         let context = context
-        let binderContext = context.binderContext(
-            .statement(now: engine.environment.clock.nowMicros), parameterTypes: parameterTypes,
-            functions: await engine.catalogFunctions(context))
-        let reader = await engine.reader
+        let functions = await engine.catalogFunctions(context)
+        let (reader, now) = (await engine.reader, engine.environment.clock.nowMicros)
         switch statement.statement {
         case .query(let query):
-            let binder = Binder(catalog: reader, context: binderContext)
-            let bound = try binder.bind(query: query)
-            return Prepared(statement: statement, parameterTypes: try binder.parameterTypes(), schema: bound.schema)
+            return try await bound(context) { (context) throws(SQLError) in
+                let binder = Binder(
+                    catalog: reader, context: context.binderContext(.statement(now: now), parameterTypes: parameterTypes, functions: functions))
+                let bound = try binder.bind(query: query)
+                return Prepared(statement: statement, parameterTypes: try binder.parameterTypes(), schema: bound.schema)
+            }
         case .insert, .update, .delete, .truncate:
-            let binder = Binder(catalog: reader, context: binderContext)
-            let schema = try binder.bind(write: statement.statement).last?.returning?.schema
-            return Prepared(statement: statement, parameterTypes: try binder.parameterTypes(), schema: schema)
+            return try await bound(context) { (context) throws(SQLError) in
+                let binder = Binder(
+                    catalog: reader, context: context.binderContext(.statement(now: now), parameterTypes: parameterTypes, functions: functions))
+                let schema = try binder.bind(write: statement.statement).last?.returning?.schema
+                return Prepared(statement: statement, parameterTypes: try binder.parameterTypes(), schema: schema)
+            }
         case .prepared(.execute(let name, _)):
             guard let inner = state.withLock({ $0.prepared[name.name] }) else { throw Self.unknownPrepared(name.name) }
             return Prepared(statement: statement, parameterTypes: [], schema: inner.schema)
@@ -213,12 +217,14 @@ package final class Session: Sendable {
     func bind(_ query: Query, _ values: [BoundExpression]) async throws(SQLError) -> BoundQuery {
         let context = context
         let functions = await engine.catalogFunctions(context)
-        let binder = Binder(
-            catalog: await engine.reader,
-            context: context.binderContext(
-                .statement(now: engine.environment.clock.nowMicros), parameterTypes: values.map { $0.type }, parameterValues: values,
-                functions: functions))
-        let bound = try binder.bind(query: query)
+        let (reader, now) = (await engine.reader, engine.environment.clock.nowMicros)
+        let bound = try await bound(context) { (context) throws(SQLError) in
+            let binder = Binder(
+                catalog: reader,
+                context: context.binderContext(
+                    .statement(now: now), parameterTypes: values.map { $0.type }, parameterValues: values, functions: functions))
+            return try binder.bind(query: query)
+        }
         for change in functions.settingChanges { try self.change(change.name, to: change.value) }
         return bound
     }
