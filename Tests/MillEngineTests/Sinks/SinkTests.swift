@@ -28,7 +28,7 @@ import Testing
         defer { log.close() }
         let engine = Engine(
             environment: environment, options: Engine.Options(workerCount: workers, outboxBytesMax: outboxBytesMax),
-            assembly: SinkAssembly(target: target.nextLife()), meta: meta, keeper: keeper, dmlLog: log)
+            assembly: SinkAssembly(targets: ["memory": target.nextLife()]), meta: meta, keeper: keeper, dmlLog: log)
         let world = EngineWorld(engine, files: files)
         do {
             try await engine.restore()
