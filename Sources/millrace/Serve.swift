@@ -33,11 +33,13 @@ struct Serve: AsyncParsableCommand {
     var fileRoots: String?
     @Option(help: "Threads that run views.") var workers = 1
     @Option(help: "Milliseconds from one checkpoint of state to the next.") var checkpointInterval = 1000
+    @Option(help: "MiB that one sink may keep on disk for a target that does not take it.") var outboxMax = 10 << 10
     @Option(help: "trace, debug, info, notice, warning or error.", transform: Self.level) var logLevel = Logger.Level.notice
 
     func validate() throws {
         guard (1...256).contains(workers) else { throw ValidationError("--workers takes 1 to 256") }
         guard (1...3_600_000).contains(checkpointInterval) else { throw ValidationError("--checkpoint-interval takes 1 to 3600000") }
+        guard (1...(1 << 30)).contains(outboxMax) else { throw ValidationError("--outbox-max takes 1 to \(1 << 30)") }
         guard kafka.count == 1 || !kafka.contains(where: \.address.isOff) else {
             throw ValidationError("--kafka off does not go with another --kafka")
         }
@@ -54,7 +56,7 @@ struct Serve: AsyncParsableCommand {
                 catalog: CatalogService.Options(
                     address: catalog, warehouse: catalogWarehouse, makesWarehouses: catalogUnknownWarehouse == .make),
                 workerCount: workers, fileRoots: fileRoots?.split(separator: ",").map(String.init),
-                checkpointInterval: .milliseconds(checkpointInterval)),
+                checkpointInterval: .milliseconds(checkpointInterval), outboxBytesMax: outboxMax << 20),
             logger: logger)
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(

@@ -26,6 +26,8 @@ final class Server: Sendable {
         var fileRoots: [String]?
         /// From one checkpoint of state to the next.
         var checkpointInterval = Duration.seconds(1)
+        /// Of one sink, on disk.
+        var outboxBytesMax = 10 << 30
     }
 
     let log: Log
@@ -98,7 +100,8 @@ final class Server: Sendable {
         let assembly = Assembly(
             environment: environment, embedded: broker, access: fileAccess(options, environment), warehouses: catalog?.warehouses(environment))
         let engine = Engine(
-            environment: environment, options: Engine.Options(workerCount: options.workerCount), assembly: assembly, meta: meta,
+            environment: environment,
+            options: Engine.Options(workerCount: options.workerCount, outboxBytesMax: options.outboxBytesMax), assembly: assembly, meta: meta,
             keeper: keeper,
             dmlLog: dmlLog, replayDirectory: options.dataDirectory + "/replay")
         try await engine.restoreDefinitions()
