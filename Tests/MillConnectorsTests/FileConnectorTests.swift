@@ -6,9 +6,9 @@ import Testing
 @testable import MillConnectors
 
 #if canImport(Glibc)
-import Glibc
+    import Glibc
 #else
-import Darwin
+    import Darwin
 #endif
 
 /// A directory of its own, removed at the end.
@@ -32,7 +32,9 @@ private final class Scratch {
 }
 
 @Suite struct FileConnectorTests {
-    private func readAll(_ path: String, blockBytes: Int, at offset: Int64 = 0, maxRecords: Int = 3, maxBytes: Int = 1 << 20) throws -> [ReadRecord] {
+    private func readAll(_ path: String, blockBytes: Int, at offset: Int64 = 0, maxRecords: Int = 3, maxBytes: Int = 1 << 20) throws
+        -> [ReadRecord]
+    {
         let connector = FileConnector(path: path, files: LocalFileSystem(), blockBytes: blockBytes)
         let split = try #require(try connector.currentSplits().first)
         let reader = try connector.openReader(split, at: SplitOffset(offset)) {}
@@ -74,6 +76,42 @@ private final class Scratch {
         }
     }
 
+    @Test func recordsOfCSVAreTheSameForAllBlockSizes() throws {
+        let scratch = try Scratch()
+        let records = ["1,\"two\nlines, and more\"", "2,\"a \"\"quote\"\"\"", "3,", "\"4\",é"]
+        for text in [records.joined(separator: "\n"), records.joined(separator: "\r\n") + "\r\n\r\n"] {
+            try scratch.write("f.csv", "\u{FEFF}id,\"na\nme\"\n" + text)
+            for blockBytes in 1...40 {
+                let connector = FileConnector(
+                    path: scratch.path + "/f.csv", format: .csv(CSVDialect()), files: LocalFileSystem(), blockBytes: blockBytes)
+                let split = try #require(try connector.currentSplits().first)
+                let reader = try connector.openReader(split, at: SplitOffset(0)) {}
+                var read: [ReadRecord] = []
+                while let chunk = try reader.poll(maxRecords: 2, maxBytes: 1 << 20) {
+                    #expect(chunk.file?.header == ["id", "na\nme"])
+                    read += chunk.records
+                }
+                #expect(reader.isFinished)
+                #expect(read.map(\.value) == records, "blocks of \(blockBytes)")
+                // Every record's position is a place to go on from.
+                for (index, record) in read.enumerated() {
+                    let later = try connector.openReader(split, at: SplitOffset(record.position)) {}
+                    #expect(try later.poll(maxRecords: 10, maxBytes: 1 << 20)?.records.first == read[index])
+                }
+            }
+        }
+    }
+
+    @Test func aQuoteThatIsNotClosedEndsTheSplitAloudOrItsRecord() throws {
+        let scratch = try Scratch()
+        try scratch.write("f.csv", "id\n1\n\"" + String(repeating: "x\n", count: 9 << 20))
+        let connector = FileConnector(path: scratch.path + "/f.csv", format: .csv(CSVDialect()), files: LocalFileSystem())
+        let split = try #require(try connector.currentSplits().first)
+        let reader = try connector.openReader(split, at: SplitOffset(0)) {}
+        #expect(try reader.poll(maxRecords: 10, maxBytes: 1 << 20)?.count == 1)
+        #expect(throws: SQLError.self) { while try reader.poll(maxRecords: 10, maxBytes: 1 << 20) != nil {} }
+    }
+
     @Test func emptyFilesAreFinishedAtOnce() throws {
         let scratch = try Scratch()
         for text in ["", "\n", "\r\n\n"] {
@@ -84,15 +122,20 @@ private final class Scratch {
 
     @Test func directoriesAndPatternsGiveTheirFilesInOrder() throws {
         let scratch = try Scratch()
-        for name in ["b/part-1.jsonl", "b/part-0.jsonl", "b/.hidden", "b/_tmp", "b/other.txt", "b/deep/part-9.jsonl", "c/part-2.jsonl"] { try scratch.write(name, "{}\n") }
+        for name in ["b/part-1.jsonl", "b/part-0.jsonl", "b/.hidden", "b/_tmp", "b/other.txt", "b/deep/part-9.jsonl", "c/part-2.jsonl"] {
+            try scratch.write(name, "{}\n")
+        }
         func names(_ pattern: String) throws -> [String] {
-            try FileConnector(path: scratch.path + "/" + pattern, files: LocalFileSystem()).currentSplits().map { String($0.name.dropFirst(scratch.path.utf8.count + 1)) }
+            try FileConnector(path: scratch.path + "/" + pattern, files: LocalFileSystem()).currentSplits().map {
+                String($0.name.dropFirst(scratch.path.utf8.count + 1))
+            }
         }
         #expect(try names("b") == ["b/other.txt", "b/part-0.jsonl", "b/part-1.jsonl"])
         #expect(try names("b/*.jsonl") == ["b/part-0.jsonl", "b/part-1.jsonl"])
         #expect(try names("*/part-?.jsonl") == ["b/part-0.jsonl", "b/part-1.jsonl", "c/part-2.jsonl"])
         #expect(try names("b/part-[1-3].jsonl") == ["b/part-1.jsonl"])
         #expect(try names("b/part-[!1].*") == ["b/part-0.jsonl"])
+        #expect(try names("**/*.jsonl") == ["b/deep/part-9.jsonl", "b/part-0.jsonl", "b/part-1.jsonl", "c/part-2.jsonl"])
         #expect(throws: SQLError.self) { try names("missing") }
         #expect(throws: SQLError.self) { try FileConnector(path: scratch.path + "/*.csv", files: LocalFileSystem()).resolveOrigin() }
     }

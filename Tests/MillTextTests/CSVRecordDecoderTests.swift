@@ -8,19 +8,9 @@ import Testing
 
 /// Records of CSV, from bytes to columns.
 @Suite struct CSVRecordDecoderTests {
-    private final class Bytes {
-        let start: UnsafeMutableRawPointer
-        init(_ bytes: [UInt8]) {
-            start = .allocate(byteCount: bytes.count + 64, alignment: 16)
-            start.initializeMemory(as: UInt8.self, repeating: UInt8(ascii: "\""), count: bytes.count + 64)
-            bytes.withUnsafeBytes { start.copyMemory(from: $0.baseAddress ?? UnsafeRawPointer(start), byteCount: bytes.count) }
-        }
-        deinit { start.deallocate() }
-    }
-
     /// All records of a text, cut as a reader does.
     private func chunk(_ bytes: [UInt8], _ header: [String]?, delimiter: UInt8, isLast: Bool = true) -> RawChunk {
-        let owner = Bytes(bytes)
+        let owner = ChunkBytes(bytes, slack: "\"")
         let cut = CSVRecordDecoder.cut(
             UnsafeRawBufferPointer(start: owner.start, count: bytes.count), delimiter: delimiter, isLast: isLast, countMax: 1000,
             bytesMax: .max)

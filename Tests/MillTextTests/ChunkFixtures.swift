@@ -11,11 +11,12 @@ enum ChunkLayout: CaseIterable {
     case scattered
 }
 
-private final class Bytes {
+/// A buffer of a chunk, with its slack full of a byte that would be taken for more of the record.
+final class ChunkBytes {
     let start: UnsafeMutableRawPointer
-    init(_ bytes: [UInt8]) {
+    init(_ bytes: [UInt8], slack: Character = "}") {
         start = .allocate(byteCount: bytes.count + 64, alignment: 16)
-        start.initializeMemory(as: UInt8.self, repeating: UInt8(ascii: "}"), count: bytes.count + 64)
+        start.initializeMemory(as: UInt8.self, repeating: slack.asciiValue ?? 0, count: bytes.count + 64)
         bytes.withUnsafeBytes { start.copyMemory(from: $0.baseAddress ?? UnsafeRawPointer(start), byteCount: bytes.count) }
     }
     deinit { start.deallocate() }
@@ -43,7 +44,7 @@ extension RawChunk {
             }
         }
         let positions = records.indices.map(Int64.init)
-        let owner = Bytes(bytes)
+        let owner = ChunkBytes(bytes)
         return RawChunk(
             bytes: UnsafeRawPointer(owner.start), byteCount: bytes.count, starts: starts, lengths: lengths, positions: positions,
             timestamps: positions.map { $0 == 4 ? RawChunk.unknownTime : $0 * 1000 }, nextOffset: SplitOffset(Int64(records.count)),

@@ -76,8 +76,8 @@ extension Engine {
             throw SQLError(
                 .featureNotSupported, "CREATE SINK INTO a table is not supported", hint: "Create a materialized view.", at: into.span.source)
         }
-        if let format = statement.format {
-            throw SQLError(.featureNotSupported, "FORMAT of a sink is not supported", hint: "Leave it out.", at: format.span.source)
+        if let key = statement.format?.keyEncode {
+            throw SQLError(.featureNotSupported, "KEY ENCODE of a sink is not supported", hint: "Leave it out.", at: key.name.span.source)
         }
     }
 
@@ -124,7 +124,7 @@ extension Engine {
     /// Binds and plans it as the catalog is now.
     private func draft(_ statement: CreateSink, definition: String, _ session: SessionContext) throws(SQLError) -> SinkDraft {
         let span = statement.name.span.source
-        let written = statement.options.map { CatalogOption($0.key, Binder.text(of: $0)) }
+        let written = Self.options(of: statement)
         let options: SinkOptions
         do throws(SQLError) { options = try SinkOptions(written) } catch { throw error.located(at: span) }
         var relationSpan = span
@@ -140,6 +140,16 @@ extension Engine {
             id: ObjectID(0), schemaName: bound.schemaName, name: bound.name, kind: .sink, columns: bound.columns, primaryKey: key ?? [],
             dependencies: binder.dependencies, definition: definition, options: written)
         return SinkDraft(object: object, plan: plan, options: options, relation: relation)
+    }
+
+    /// Those of WITH, then `format` and `encode` with the encoding's; connectors that have none of these refuse them.
+    private static func options(of statement: CreateSink) -> [CatalogOption] {
+        let options = statement.options.map { CatalogOption($0.key, Binder.text(of: $0)) }
+        guard let format = statement.format else { return options }
+        let words = [CatalogOption("format", format.format.name.lowercased()), CatalogOption("encode", format.encode.name.name.lowercased())]
+        let encoding = format.encode.options.map { CatalogOption($0.key, Binder.text(of: $0)) }
+        // RisingWave has some in either place.
+        return options + words + encoding.filter { !options.contains($0) }
     }
 
     private static func relationName(_ statement: CreateSink) -> String {
