@@ -20,7 +20,6 @@ package struct IcebergSink: SinkConnector {
     private let relation: SinkConnectors.Relation
     private let environment: Environment
     private let catalog: RESTCatalog
-    private let sent = SentCommits()
 
     /// - Parameter options: of CREATE SINK, without those that the engine took.
     /// - Throws: 22023, 0A000. Nothing is contacted yet.
@@ -77,7 +76,7 @@ package struct IcebergSink: SinkConnector {
             let maintenance = TableMaintenance(
                 options.maintenance.settings(table.metadata.properties, targetFileBytes: options.targetFileBytes), settings.commit,
                 nowNanos: environment.clock.monotonicNanos)
-            return IcebergSinkWriter(writer, columns, progress, maintenance, sent)
+            return IcebergSinkWriter(writer, columns, progress, maintenance)
         } catch { throw Self.failure(error, options.table) }
     }
 

@@ -16,14 +16,12 @@ final class IcebergSinkWriter: SinkWriter {
     private let columns: SinkColumns
     private var progress: SinkProgress
     private var maintenance: TableMaintenance
-    private let sent: SentCommits
 
-    init(_ writer: TableWriter, _ columns: SinkColumns, _ progress: SinkProgress, _ maintenance: TableMaintenance, _ sent: SentCommits) {
+    init(_ writer: TableWriter, _ columns: SinkColumns, _ progress: SinkProgress, _ maintenance: TableMaintenance) {
         self.writer = writer
         self.columns = columns
         self.progress = progress
         self.maintenance = maintenance
-        self.sent = sent
     }
 
     var committedEpoch: Int64? { progress.epoch }
@@ -61,8 +59,9 @@ final class IcebergSinkWriter: SinkWriter {
         do throws(IcebergError) {
             try writer.commit(summary: progress.summary(epoch), properties: progress.properties(epoch), expected: progress.expected)
         } catch {
-            if error.isCommitUnknown { sent.note(epoch) }
-            if case .outrun = error, let found = try? found(), sent.contains(found) {
+            if error.isCommitUnknown { SentCommits.ofThisProcess.note(progress.sink, epoch) }
+            // Without an answer to this question it counts as another writer's.
+            if case .outrun = error, let found = try? found(), SentCommits.ofThisProcess.contains(progress.sink, found) {
                 throw SQLError(.connectionFailure, "a commit of this sink arrived late", hint: "The table is opened again by itself.")
             }
             throw failure(error)

@@ -8,7 +8,7 @@ struct SinkProgress {
     /// Which sink updates and deletes rows of the table.
     static let ownerProperty = "millrace.upsert.sink"
 
-    private let sink: SinkName
+    let sink: SinkName
     private let keepsKeys: Bool
     private let owner: String?
     private(set) var epoch: Int64?
@@ -59,11 +59,29 @@ struct SinkProgress {
     }
 }
 
-/// Epochs whose commits were sent with an outcome that is not known. Should one arrive after the table was opened again, it is no other
-/// writer's.
+/// Commits of this process whose outcome is not known. Should one arrive after the table was opened again, it is no other writer's.
+///
+/// Threading: any thread. One for the process: a sink that opens its table again is another connector.
 final class SentCommits: Sendable {
-    private let epochs = Mutex<Set<Int64>>([])
+    static let ofThisProcess = SentCommits()
 
-    func note(_ epoch: Int64) { epochs.withLock { _ = $0.insert(epoch) } }
-    func contains(_ epoch: Int64) -> Bool { epochs.withLock { $0.contains(epoch) } }
+    private struct Commit: Hashable {
+        var sink: String
+        var epoch: Int64
+    }
+
+    /// More than any process has, unless a catalog loses answers for days.
+    private static let countMax = 100_000
+    private let commits = Mutex<Set<Commit>>([])
+
+    func note(_ sink: SinkName, _ epoch: Int64) {
+        commits.withLock { commits in
+            if commits.count >= Self.countMax { commits = [] }
+            commits.insert(Commit(sink: "\(sink)", epoch: epoch))
+        }
+    }
+
+    func contains(_ sink: SinkName, _ epoch: Int64) -> Bool {
+        commits.withLock { $0.contains(Commit(sink: "\(sink)", epoch: epoch)) }
+    }
 }

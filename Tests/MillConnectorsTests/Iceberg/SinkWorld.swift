@@ -17,7 +17,7 @@ import Glibc
 import Darwin
 #endif
 
-/// The catalog of this project with its tables on the disk, its clients and sinks without sockets between them, and time that a test moves.
+/// The catalog of this project with its tables on a disk in memory, its clients and sinks without sockets between them, and time that a test moves.
 final class SinkWorld: Sendable {
     /// What becomes of a request.
     enum Fate {
@@ -31,22 +31,16 @@ final class SinkWorld: Sendable {
     let environment: Environment
     let catalog: LakeCatalog
     let tables: EmbeddedTables
-    private let directory: String
     private let fate = Mutex<(@Sendable (HTTPRequest) -> Fate?)?>(nil)
 
     init(seed: UInt64 = 5) throws {
-        var template = Array("/tmp/millrace-iceberg-sink.XXXXXX".utf8CString)
-        guard let made = mkdtemp(&template) else { throw IOFailure("make", path: "/tmp", errorNumber: errno) }
-        directory = String(cString: made)
-        environment = Environment(files: LocalFileSystem(), clock: clock, random: SeededSource(seed))
+        environment = Environment(files: MemoryFileSystem(), clock: clock, random: SeededSource(seed))
         let store = LocalObjectStore(environment: environment)
-        catalog = try LakeCatalog(LakeCatalogOptions(path: nil, warehouseRoot: "file://" + directory), environment: environment) { _ in store }
+        catalog = try LakeCatalog(LakeCatalogOptions(path: nil, warehouseRoot: "file:///lake"), environment: environment) { _ in store }
         tables = EmbeddedTables(catalog, warehouse: "dev")
         // A client's first question makes the warehouse.
         _ = answer(HTTPRequest("GET", "http://localhost:8181/api/catalog/v1/config?warehouse=dev", headers: ["Authorization": "Bearer none"]))
     }
-
-    deinit { try? environment.files.remove(directory) }  // a leftover in the temporary directory harms nobody
 
     func setFate(_ fate: (@Sendable (HTTPRequest) -> Fate?)?) { self.fate.withLock { $0 = fate } }
 
