@@ -152,8 +152,8 @@ def attached(checks, server, catalog):
         for statement, states in [
                 ("CREATE CATALOG lake WITH ('uri' = 'http://localhost:1')", {"42P04"}), ("CREATE CATALOG x WITH ('type' = 'hive')", {"22023"}),
                 ("CREATE CATALOG x WITH ('warehouse' = 'dev')", {"22023"}), ("DROP CATALOG x", {"3D000"}),
-                (f"CREATE CATALOG x WITH ('uri' = 'http://127.0.0.1:{free_port()}')", {"08001", "08006", "58030"}),
-                (f"CREATE CATALOG x WITH ('uri' = 'http://{catalog}/api/catalog', 'warehouse' = 'dev', 'credential' = 'root:wrong')", {"28000", "42501", "58030"})]:
+                (f"CREATE CATALOG x WITH ('uri' = 'http://127.0.0.1:{free_port()}')", {"08006"}),
+                (f"CREATE CATALOG x WITH ('uri' = 'http://{catalog}/api/catalog', 'warehouse' = 'dev', 'credential' = 'root:wrong')", {"28000"})]:
             found, text = error_of(connection, statement)
             checks.check(found in states, f"{statement[:60]} is {found}", text)
 

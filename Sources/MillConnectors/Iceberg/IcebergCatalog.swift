@@ -6,6 +6,7 @@ import MillHTTPClient
 package import MillIceberg
 package import MillIO
 import MillObjectStore
+import MillParquet
 
 /// Tables of an Iceberg catalog for queries that name them: any that speaks REST, or the one in this process.
 ///
@@ -53,7 +54,7 @@ package struct IcebergCatalog: AttachedCatalog {
             table.snapshotID = snapshot?.id
             table.schemaID = schema.schemaID
             return (table, try schema.sqlFields)
-        } catch { throw error.sqlError }
+        } catch { throw error.remoteError(of: "table \"\(table)\"") }
     }
 
     package func scan(_ table: CatalogTable, columns: [Int], where bounds: [ScanBound]) throws(SQLError) -> any TableScan {
@@ -63,17 +64,19 @@ package struct IcebergCatalog: AttachedCatalog {
                 return BatchScan(try part.rows(of: opened, snapshotID: table.snapshotID), part.columns, wanted: columns)
             }
             return try SnapshotScan(opened, table, columns: columns, where: bounds)
-        } catch { throw error.sqlError }
+        } catch { throw error.remoteError(of: "table \"\(table)\"") }
     }
 
     package func namespaces() throws(SQLError) -> [String] {
-        do throws(IcebergError) { return try source.namespaces().map { $0.joined(separator: ".") }.sorted() } catch { throw error.sqlError }
+        do throws(IcebergError) { return try source.namespaces().map { $0.joined(separator: ".") }.sorted() } catch {
+            throw error.remoteError(of: "the catalog")
+        }
     }
 
     package func tables(in namespace: [String]) throws(SQLError) -> [String]? {
         do throws(IcebergError) { return try source.tables(namespace).map(\.name).sorted() } catch {
             if case .missing = error { return nil }
-            throw error.sqlError
+            throw error.remoteError(of: "the catalog")
         }
     }
 }
@@ -117,6 +120,15 @@ extension IcebergCatalog {
                     return found
                 },
                 tables: { (namespace) throws(IcebergError) in try catalog.tables(in: namespace) }))
+    }
+}
+
+extension IcebergError {
+    fileprivate func remoteError(of what: String) -> SQLError {
+        switch self {
+        case .io(let failure), .parquet(.io(let failure)): failure.remoteError(of: what)
+        default: sqlError
+        }
     }
 }
 

@@ -1,21 +1,14 @@
 import MillBase
-import MillHTTPClient
 import MillIO
 import MillIceberg
 import MillParquet
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Darwin
-#endif
 
 extension IcebergSink {
     /// What went wrong with the table, as the user of the sink sees it: what may pass by itself is of a class that is tried again.
     static func failure(_ error: IcebergError, _ table: TableIdentifier) -> SQLError {
         switch error {
-        case .io(let failure): ioFailure(failure, table)
-        case .parquet(.io(let failure)): ioFailure(failure, table)
+        case .io(let failure): failure.remoteError(of: "table \"\(table)\"")
+        case .parquet(.io(let failure)): failure.remoteError(of: "table \"\(table)\"")
         case .missing(let what):
             SQLError(
                 .undefinedTable, "there is no \(what)", hint: "Make it first, or set create_table_if_not_exists = 'true'.")
@@ -29,21 +22,6 @@ extension IcebergSink {
                 .objectNotInPrerequisiteState, "another writer has taken the place of this sink in table \"\(table)\"", detail: what,
                 hint: "Two servers run this sink, as after copying a data directory, or another sink took the table over: drop one of them.")
         default: error.sqlError
-        }
-    }
-
-    private static func ioFailure(_ failure: IOFailure, _ table: TableIdentifier) -> SQLError {
-        let words = "table \"\(table)\": \(failure.description)"
-        switch failure.errorNumber {
-        case EACCES:
-            return SQLError(.invalidAuthorization, words, hint: "Look at the options that name credentials: catalog.credential, s3.access.key.")
-        case EINVAL: return SQLError(.invalidParameterValue, words)
-        case _ where RetryPolicy.isPassing(failure) || failure.errorNumber == ENETUNREACH || failure.errorNumber == EPIPE:
-            return SQLError(.connectionFailure, words, hint: "Look at catalog.uri and s3.endpoint, and whether the servers there run.")
-        default:
-            var error = failure.sqlError
-            error.message = words
-            return error
         }
     }
 }
