@@ -18,7 +18,7 @@ import time
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyiceberg.catalog.rest import RestCatalog
-from pyiceberg.exceptions import RESTError
+from pyiceberg.exceptions import NoSuchNamespaceError, RESTError
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import DayTransform, HourTransform, IdentityTransform
@@ -210,7 +210,7 @@ def has_warehouse(catalog):
     """The server answers before it has made what it was told to."""
     try:
         return catalog(None).list_namespaces() is not None
-    except RESTError:
+    except (NoSuchNamespaceError, RESTError):
         return False
 
 
