@@ -110,9 +110,9 @@ def define(checks, server, uri, s3, embedded):
     keys = f", s3.endpoint = '{s3}', s3.access.key = 'millrace', s3.secret.key = 'millrace-secret', s3.region = 'us-east-1'"
     far = ("lake", "millrace:millrace-secret")
     statements = [
-        "CREATE TABLE facts (id bigint, name varchar) APPEND ONLY", "CREATE TABLE items (id bigint PRIMARY KEY, name varchar)",
+        "CREATE TABLE facts (id bigint, name varchar)", "CREATE TABLE items (id bigint PRIMARY KEY, name varchar)",
         "INSERT INTO items VALUES " + ", ".join(f"({key}, 'first')" for key in range(KEYS)),
-        f"CREATE SINK facts_far FROM facts WITH (type = 'append-only', {options(uri, *far, 'facts', keys)})",
+        f"CREATE SINK facts_far FROM facts WITH (type = 'append-only', force_append_only = 'true', {options(uri, *far, 'facts', keys)})",
         f"CREATE SINK items_far FROM items WITH (type = 'upsert', {options(uri, *far, 'items', keys)})",
         f"CREATE SINK items_near FROM items WITH (type = 'upsert', {options(embedded, 'dev', 'root:secret', 'items')})",
     ]
