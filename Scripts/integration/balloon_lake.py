@@ -1,7 +1,8 @@
-"""Seed 0 to its end: source.sql and sink.sql rendered and run by psql, tables made by PyIceberg as the tutorial makes them: balloon_lake.py SEED
+"""Seed 0 to its end, by psql, into tables that PyIceberg made as the tutorial has them: balloon_lake.py SEED
 
-The tables have required columns and partitions, and a history: each row is what its view had for a key after some prefix of the topic. So a
-row that is no such state, a state that is there twice, and a last state that is missing are faults of delivery. The server is killed on the way.
+The tables have required columns and partitions, and a history: each row is what its view had for a key after some prefix of the topic. So
+a row that is no such state, a state that is there twice, and a last state that is missing are faults of delivery. The server is killed on
+the way.
 """
 import collections
 import datetime as dt

@@ -1,8 +1,9 @@
 """Iceberg sinks through kill -9: iceberg_sink.py KILLS SEED
 
 Three sinks of a running server: one that appends to a table in S3, one that upserts there, one that upserts into a table of the embedded
-catalog. Rows are inserted, changed and deleted all the while; the server, or the store with its catalog, is killed at random moments and started
-again; PyIceberg appends to the first table and reads all of them. In the end each row is in the first table once, and the others are the view.
+catalog. Rows are inserted, changed and deleted all the while; the server, or the store with its catalog, is killed at random moments and
+started again; PyIceberg appends to the first table and reads all of them. In the end each row is in the first table once, and the others
+are what the SQL table is.
 """
 import random
 import subprocess

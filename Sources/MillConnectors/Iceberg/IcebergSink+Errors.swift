@@ -5,9 +5,9 @@ import MillIceberg
 import MillParquet
 
 #if canImport(Glibc)
-import Glibc
+    import Glibc
 #else
-import Darwin
+    import Darwin
 #endif
 
 extension IcebergSink {
@@ -27,7 +27,8 @@ extension IcebergSink {
         case .outrun(let what):
             SQLError(
                 .objectNotInPrerequisiteState, "another writer has taken the place of this sink in table \"\(table)\"", detail: what,
-                hint: "Two servers run this sink, as after copying a data directory, or another sink took the table over: drop one of them.")
+                hint: "Two servers run this sink, as after copying a data directory, or another sink took the table over: drop one of them."
+            )
         default: error.sqlError
         }
     }
@@ -36,7 +37,8 @@ extension IcebergSink {
         let words = "table \"\(table)\": \(failure.description)"
         switch failure.errorNumber {
         case EACCES:
-            return SQLError(.invalidAuthorization, words, hint: "Look at the options that name credentials: catalog.credential, s3.access.key.")
+            return SQLError(
+                .invalidAuthorization, words, hint: "Look at the options that name credentials: catalog.credential, s3.access.key.")
         case EINVAL: return SQLError(.invalidParameterValue, words)
         case _ where RetryPolicy.isPassing(failure) || failure.errorNumber == ENETUNREACH || failure.errorNumber == EPIPE:
             return SQLError(.connectionFailure, words, hint: "Look at catalog.uri and s3.endpoint, and whether the servers there run.")

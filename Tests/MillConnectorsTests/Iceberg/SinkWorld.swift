@@ -12,12 +12,13 @@ import Synchronization
 @testable import MillConnectors
 
 #if canImport(Glibc)
-import Glibc
+    import Glibc
 #else
-import Darwin
+    import Darwin
 #endif
 
-/// The catalog of this project with its tables on a disk in memory, its clients and sinks without sockets between them, and time that a test moves.
+/// The catalog of this project with its tables on a disk in memory, its clients and sinks without sockets between them, and time that a
+/// test moves.
 final class SinkWorld: Sendable {
     /// What becomes of a request.
     enum Fate {
@@ -39,7 +40,8 @@ final class SinkWorld: Sendable {
         catalog = try LakeCatalog(LakeCatalogOptions(path: nil, warehouseRoot: "file:///lake"), environment: environment) { _ in store }
         tables = EmbeddedTables(catalog, warehouse: "dev")
         // A client's first question makes the warehouse.
-        _ = answer(HTTPRequest("GET", "http://localhost:8181/api/catalog/v1/config?warehouse=dev", headers: ["Authorization": "Bearer none"]))
+        _ = answer(
+            HTTPRequest("GET", "http://localhost:8181/api/catalog/v1/config?warehouse=dev", headers: ["Authorization": "Bearer none"]))
     }
 
     func setFate(_ fate: (@Sendable (HTTPRequest) -> Fate?)?) { self.fate.withLock { $0 = fate } }
@@ -116,7 +118,8 @@ extension SinkWorld {
         let text = try JSONValue(try token.get().body)["access_token"].string ?? ""
         _ = try answer(
             HTTPRequest(
-                "DELETE", "http://localhost:8181/api/catalog/v1/dev/namespaces/shop/tables/\(name)", headers: ["Authorization": "Bearer \(text)"])
+                "DELETE", "http://localhost:8181/api/catalog/v1/dev/namespaces/shop/tables/\(name)",
+                headers: ["Authorization": "Bearer \(text)"])
         ).get()
     }
 }
