@@ -27,6 +27,8 @@ package actor Engine {
         package var replayBytesMax: Int
         /// Bytes that a sink's outbox may take on disk before the sink is given up.
         package var outboxBytesMax: Int
+        /// How long a target may take to answer CREATE SINK.
+        package var targetTimeout = Duration.seconds(60)
         /// How often sources are asked for new splits, when their connector cannot tell by itself.
         package var splitDiscoveryNanos: UInt64
 

@@ -25,11 +25,13 @@ struct Serve: AsyncParsableCommand {
     var catalogUnknownWarehouse = UnknownWarehouse.make
     @Option(help: "Threads that run views.") var workers = 1
     @Option(help: "Milliseconds from one checkpoint of state to the next.") var checkpointInterval = 1000
+    @Option(help: "MiB that one sink may keep on disk for a target that does not take it.") var outboxMax = 10 << 10
     @Option(help: "trace, debug, info, notice, warning or error.", transform: Self.level) var logLevel = Logger.Level.notice
 
     func validate() throws {
         guard (1...256).contains(workers) else { throw ValidationError("--workers takes 1 to 256") }
         guard (1...3_600_000).contains(checkpointInterval) else { throw ValidationError("--checkpoint-interval takes 1 to 3600000") }
+        guard (1...(1 << 30)).contains(outboxMax) else { throw ValidationError("--outbox-max takes 1 to \(1 << 30)") }
         guard kafka.count == 1 || !kafka.contains(where: \.address.isOff) else { throw ValidationError("--kafka off does not go with another --kafka") }
         guard !pg.isOff || !kafka.allSatisfy(\.address.isOff) else { throw ValidationError("--pg off and --kafka off leave nothing to serve") }
     }
@@ -40,7 +42,7 @@ struct Serve: AsyncParsableCommand {
             options: Server.Options(
                 dataDirectory: dataDir, pg: pg, kafka: kafka, http: http,
                 catalog: CatalogService.Options(address: catalog, warehouse: catalogWarehouse, makesWarehouses: catalogUnknownWarehouse == .make),
-                workerCount: workers, checkpointInterval: .milliseconds(checkpointInterval)),
+                workerCount: workers, checkpointInterval: .milliseconds(checkpointInterval), outboxBytesMax: outboxMax << 20),
             logger: logger)
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(

@@ -23,6 +23,8 @@ final class Server: Sendable {
         var workerCount: Int
         /// From one checkpoint of state to the next.
         var checkpointInterval = Duration.seconds(1)
+        /// Of one sink, on disk.
+        var outboxBytesMax = 10 << 30
     }
 
     let log: Log
@@ -91,7 +93,7 @@ final class Server: Sendable {
             environment: environment, directory: options.dataDirectory + "/state", options: StateKeeper.Options(interval: options.checkpointInterval))
         let assembly = Assembly(environment: environment, embedded: EmbeddedBroker(log: log, addresses: addresses))
         let engine = Engine(
-            environment: environment, options: Engine.Options(workerCount: options.workerCount), assembly: assembly, meta: meta, keeper: keeper,
+            environment: environment, options: Engine.Options(workerCount: options.workerCount, outboxBytesMax: options.outboxBytesMax), assembly: assembly, meta: meta, keeper: keeper,
             dmlLog: dmlLog, replayDirectory: options.dataDirectory + "/replay")
         try await engine.restoreDefinitions()
         health.set(engine: engine)

@@ -51,7 +51,7 @@ extension Engine {
         // A target that is away takes its time to be given up: other definitions go on meanwhile.
         definitions.unlock()
         isLocked = false
-        let target = try await offActor(for: Self.prepareLimit, unless: session.cancellation, what: "the target of sink \"\(draft.object.name)\"") {
+        let target = try await offActor(for: options.targetTimeout, unless: session.cancellation, what: "the target of sink \"\(draft.object.name)\"") {
             () throws(SQLError) in try connector.prepare()
         }
         try await definitions.lock(unless: session.cancellation)
@@ -67,9 +67,6 @@ extension Engine {
         try await add(draft, target, session)
         notices += target.notices.map { SQLError(.successfulCompletion, $0) }
     }
-
-    /// How long a target may take to answer CREATE SINK.
-    private static let prepareLimit = Duration.seconds(60)
 
     private func refuseUnsupported(_ statement: CreateSink) throws(SQLError) {
         if statement.orReplace {
@@ -93,7 +90,7 @@ extension Engine {
         let interval = draft.options.commitEvery(checkpoints: keeper?.interval ?? .zero, sessionMilliseconds: wanted?.milliseconds)
         object.options.append(CatalogOption(SinkOptions.sinkName, name))
         if let incarnation = target.incarnation { object.options.append(CatalogOption(SinkOptions.incarnation, incarnation)) }
-        object.options.append(CatalogOption(SinkOptions.commitInterval, "\(interval / .milliseconds(1))"))
+        object.options.append(CatalogOption(SinkOptions.commitInterval, "\(Int(interval / .milliseconds(1)))"))
         var changed = catalog
         let created = try changed.create(object)
         let plan = draft.plan

@@ -19,6 +19,10 @@ enum PlantedBug: String, CaseIterable, Sendable {
     case freedRowNotSealed
     /// Half a page is lost and its checksum not looked at.
     case tornPage
+    /// The directory of checkpoints is not synced, though what they hold is sent.
+    case directoryNotSynced
+    /// A sink's outbox is not synced.
+    case outboxNotSynced
     /// Epochs are published before their journal entries are there: an end of the process always comes in between.
     case journalLate
 }
@@ -40,7 +44,9 @@ final class PlantedFileSystem: FileSystem {
     func exists(_ path: String) -> Bool { files.exists(path) }
 
     func rename(_ from: String, to: String) throws(IOFailure) { try files.rename(from, to: to) }
-    func syncDirectory(_ path: String) throws(IOFailure) { try files.syncDirectory(path) }
+    func syncDirectory(_ path: String) throws(IOFailure) {
+        if bug != .directoryNotSynced || !path.hasSuffix("/state") { try files.syncDirectory(path) }
+    }
     func look(at path: String) throws(IOFailure) -> FileStatus? { try files.look(at: path) }
     func link(_ from: String, to: String) throws(IOFailure) { try files.link(from, to: to) }
     func lock(_ directory: String) throws(IOFailure) -> any FileLock { try files.lock(directory) }
@@ -78,6 +84,7 @@ private final class PlantedFile: File {
     func sync() throws(IOFailure) {
         switch system.bug {
         case .skippedSync where path.contains("/state/"): return
+        case .outboxNotSynced where path.contains("segment-"): return
         case .recordBeforePages where path.contains("pages-"):
             for file in system.unsynced.withLock({ files in
                 defer { files = [file] }

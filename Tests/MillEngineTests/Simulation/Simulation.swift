@@ -32,6 +32,7 @@ actor Simulation {
     /// Apart from the rest, so that a seed does the same whatever number of workers there is.
     private var workerCounts: SeededGenerator
     private let planted: PlantedBug?
+    private let targets: SimulatedTargets
     private let files = MemoryFileSystem()
     private let faults: Faults
     private let clock = JumpingClock()
@@ -75,6 +76,7 @@ actor Simulation {
         random = SeededGenerator(seed: seed &* 0x2545_F491_4F6C_DD1D)
         workerCounts = SeededGenerator(seed: seed &* 0x9E37_79B9_7F4A_7C15)
         self.planted = planted
+        targets = SimulatedTargets(seed: seed &* 0xD6E8_FEB8_6659_FD93)
         meta = try MetaStore.inMemory()
         try files.createDirectory("/data")
         try files.syncDirectory("/")
@@ -91,6 +93,7 @@ actor Simulation {
             _ = try await run("FLUSH")
             for name in maybePaused.sorted() { try await resume(name) }
             try await checkEverything()
+            try await checkTargets()
             try await end(.stop)
             return nil
         } catch {
@@ -131,9 +134,12 @@ actor Simulation {
         let dmlLog = try DMLLog(environment: environment, directory: "/data/dml")
         let budget = random.pick([2, 5, 8192])
         let conducting = Conductor.Options(recordsMin: budget, recordsMax: budget)
+        var options = Engine.Options(workerCount: workers, conductor: conducting)
+        // Time flies here.
+        options.targetTimeout = .seconds(86_400)
         let engine = Engine(
-            environment: environment, options: Engine.Options(workerCount: workers, conductor: conducting),
-            assembly: ScriptedAssembly(connectors: ["s": connector]), meta: meta, keeper: keeper, dmlLog: dmlLog, replayDirectory: "/data/replay")
+            environment: environment, options: options,
+            assembly: targets.nextLife(["s": connector]), meta: meta, keeper: keeper, dmlLog: dmlLog, replayDirectory: "/data/replay")
         life = Life(world: EngineWorld(engine, files: files), keeper: keeper, dmlLog: dmlLog, connector: connector)
         try await perform { (world) async throws(SQLError) in try await world.engine.restore() }
     }
@@ -227,6 +233,7 @@ actor Simulation {
             views[name] = query
         }
         _ = try await run("CREATE MATERIALIZED VIEW final AS \(Self.windows) EMIT ON WINDOW CLOSE")
+        for sink in SimulatedTargets.definitions { _ = try await run(sink) }
     }
 
     private static let windows =
@@ -360,7 +367,7 @@ actor Simulation {
     }
 
     private func checkpointOnABadDisk() async throws {
-        let path = random.pick(["pages-", "checkpoint-", "journal-", "state"])
+        let path = random.pick(["pages-", "checkpoint-", "journal-", "state", "outbox", "segment-"])
         let operation = random.pick([MemoryFileSystem.Operation.write, .write, .sync, .syncDirectory, .rename, .open, .remove])
         let passing = Faults.Passing(operation: operation, path: path, errorNumber: random.pick([5, 28]), times: random.number(1...4))
         trace.append("\(passing)")
@@ -433,6 +440,21 @@ actor Simulation {
             guard faults.isAtEnd else { throw Problem("\(sql): \(error)") }
             return nil
         }
+    }
+
+    /// Sinks have brought all of it to their targets, each change once.
+    private func checkTargets() async throws {
+        targets.calmDown()
+        try await checkpoint()
+        var answers: [EngineWorld.Answer] = []
+        for query in SimulatedTargets.queries { answers.append(try await run(query)) }
+        let begun = ContinuousClock.now
+        while let difference = targets.difference(answers) {
+            let lines = try await run("SHOW SINKS").rows
+            if lines.contains(where: { $0[4] == "failed" }) || ContinuousClock.now - begun > .seconds(20) { throw Problem("\(difference); sinks are \(lines)") }
+            await passTime()
+        }
+        if let problem = targets.problem { throw Problem(problem) }
     }
 
     private func checkEverything() async throws {

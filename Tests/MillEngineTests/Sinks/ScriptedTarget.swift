@@ -92,6 +92,9 @@ final class ScriptedTarget: SinkConnector {
         }
     }
 
+    /// What a sink was made for.
+    func note(key: [Int]?) { whole.change { $0.key = key } }
+
     var rows: [String: Int64] { state.withLock { $0.rows } }
 
     fileprivate func call(_ call: Call) throws(SQLError) {
@@ -198,21 +201,27 @@ final class ScriptedTarget: SinkConnector {
     }
 }
 
-/// Sources and one target, by the name `memory`.
+/// Sources and targets by the names of their connectors.
 struct SinkAssembly: SourceAssembly {
     var connectors: [String: ScriptedConnector] = [:]
-    let target: ScriptedTarget
+    let targets: [String: ScriptedTarget]
+
+    init(connectors: [String: ScriptedConnector] = [:], targets: [String: ScriptedTarget]) {
+        (self.connectors, self.targets) = (connectors, targets)
+    }
 
     func source(name: String, options: [CatalogOption], fields: [Field]) throws(SQLError) -> AssembledSource {
         try ScriptedAssembly(connectors: connectors).source(name: name, options: options, fields: fields)
     }
 
     func sink(options: [String: String], of relation: SinkConnectors.Relation) throws(SQLError) -> any SinkConnector {
-        guard options["connector"] == "memory" else { throw SQLError(.invalidParameterValue, "there is no connector \"\(options["connector"] ?? "")\"") }
+        guard let target = targets[options["connector"] ?? ""] else {
+            throw SQLError(.invalidParameterValue, "there is no connector \"\(options["connector"] ?? "")\"")
+        }
         if let unknown = options.keys.sorted().first(where: { $0 != "connector" && $0 != "s3.secret.key" }) {
             throw SQLError(.invalidParameterValue, "connector \"memory\" has no option \"\(unknown)\"")
         }
-        target.change { $0.key = relation.key }
+        target.note(key: relation.key)
         return target
     }
 }
