@@ -176,7 +176,7 @@ def compare(checks, server, load, catalog, local):
     read = lambda catalog, name: sorted((row["id"], row["name"]) for row in catalog().load_table(name).scan().to_arrow().to_pylist())
     ours = lambda: [row for row in read(catalog, "lake.facts") if row[0] > 0]
     wait_until(lambda: ours() == facts and read(catalog, "lake.items") == items and read(local, "lake.items") == items, 120, 1)
-    print(server.psql("-c", "SHOW JOBS").stdout, flush=True)
+    print(server.psql("-c", "SHOW SINKS").stdout, flush=True)
     found = ours()
     checks.check(found == facts, f"the table in S3 has each of {len(facts)} rows once", f"{len(found)} rows, {sorted(set(facts) ^ set(found))[:3]}")
     theirs = [number for number, _ in read(catalog, "lake.facts") if number < 0]

@@ -17,8 +17,8 @@ extension IcebergSink {
         case .io(let failure): ioFailure(failure, table)
         case .parquet(.io(let failure)): ioFailure(failure, table)
         case .missing(let what):
-            SQLError(
-                .undefinedTable, "there is no \(what)", hint: "Make it first, or set create_table_if_not_exists = 'true'.")
+            // Of a class that is tried again: a catalog that has just been started may not know its tables yet.
+            SQLError(.undefinedObject, "there is no \(what)", hint: "Make it again, or drop the sink.")
         case .commitConflict, .commitUnknown:
             // Opening the table again tells what is in it.
             SQLError(
@@ -31,6 +31,17 @@ extension IcebergSink {
             )
         default: error.sqlError
         }
+    }
+
+    /// The same as CREATE SINK says it: what is not there has to be made first.
+    static func refusal(_ error: IcebergError, _ table: TableIdentifier) -> SQLError {
+        guard case .missing(let what) = error else { return failure(error, table) }
+        if what.hasPrefix("catalog ") {
+            return SQLError(.undefinedObject, "there is no \(what)", hint: "Look at catalog.uri and warehouse.path.")
+        }
+        return SQLError(
+            what.hasPrefix("namespace ") ? .invalidSchemaName : .undefinedTable, "there is no \(what)",
+            hint: "Make it first, or set create_table_if_not_exists = 'true'.")
     }
 
     private static func ioFailure(_ failure: IOFailure, _ table: TableIdentifier) -> SQLError {

@@ -100,7 +100,7 @@ package struct IcebergSink: SinkConnector {
                 guard options.createsTable else { throw try missing(what) }
                 return try makeTable()
             }
-        } catch { throw Self.failure(error, options.table) }
+        } catch { throw Self.refusal(error, options.table) }
     }
 
     /// Whether it is the table that is not there, or what it would be in.

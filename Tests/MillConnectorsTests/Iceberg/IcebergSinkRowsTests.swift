@@ -98,6 +98,7 @@ import Testing
     @Test func missingThingsAreNamedWithWhatToDo() throws {
         let creates: Set = ["create_table_if_not_exists"]
         let namespace = failure { _ = try world.sink("id:int", without: creates).prepare() }
+        #expect(namespace.sqlState == .invalidSchemaName)
         #expect(
             namespace.message.contains("namespace \"shop\"") && namespace.hint?.contains("create_table_if_not_exists") == true,
             "\(namespace)")
