@@ -26,6 +26,8 @@ final class SinkWorld: Sendable {
         case unsent
         /// It is answered, and the answer is lost.
         case unanswered
+        /// Its sender has given it up long before it arrives, which is when `deliverLate` is called.
+        case late
     }
 
     let clock = VirtualClock()
@@ -33,6 +35,7 @@ final class SinkWorld: Sendable {
     let catalog: LakeCatalog
     let tables: EmbeddedTables
     private let fate = Mutex<(@Sendable (HTTPRequest) -> Fate?)?>(nil)
+    private let held = Mutex<[HTTPRequest]>([])
 
     init(seed: UInt64 = 5) throws {
         environment = Environment(files: MemoryFileSystem(), clock: clock, random: SeededSource(seed))
@@ -44,6 +47,15 @@ final class SinkWorld: Sendable {
             HTTPRequest("GET", "http://localhost:8181/api/catalog/v1/config?warehouse=dev", headers: ["Authorization": "Bearer none"]))
     }
 
+    func deliverLate() {
+        setFate(nil)
+        let requests = held.withLock { held in
+            defer { held = [] }
+            return held
+        }
+        for request in requests { _ = answer(request) }
+    }
+
     func setFate(_ fate: (@Sendable (HTTPRequest) -> Fate?)?) { self.fate.withLock { $0 = fate } }
 
     fileprivate func answer(_ request: HTTPRequest) -> ScriptedTransport.Answer {
@@ -52,6 +64,10 @@ final class SinkWorld: Sendable {
             .failure(IOFailure(request.method, path: request.place, errorNumber: errorNumber, detail: "lost"))
         }
         if case .unsent = fate { return lost(EPIPE) }
+        if case .late = fate {
+            held.withLock { $0.append(request) }
+            return lost(ECONNRESET)
+        }
         let target = String(request.url.dropFirst("http://localhost:8181".count))
         let headers = request.headers.fields.map { (name: $0.name.lowercased(), value: $0.value) }
         do {
