@@ -1,7 +1,8 @@
-"""Seed 0 to its end: source.sql and sink.sql rendered and run by psql, tables made by PyIceberg as the tutorial makes them: balloon_lake.py SEED
+"""Seed 0 to its end, by psql, into tables that PyIceberg made as the tutorial has them: balloon_lake.py SEED
 
-The tables have required columns and partitions, and a history: each row is what its view had for a key after some prefix of the topic. So a
-row that is no such state, a state that is there twice, and a last state that is missing are faults of delivery. The server is killed on the way.
+The tables have required columns and partitions, and a history: each row is what its view had for a key after some prefix of the topic. So
+a row that is no such state, a state that is there twice, and a last state that is missing are faults of delivery. The server is killed on
+the way.
 """
 import collections
 import datetime as dt
@@ -18,7 +19,7 @@ import time
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyiceberg.catalog.rest import RestCatalog
-from pyiceberg.exceptions import RESTError
+from pyiceberg.exceptions import NoSuchNamespaceError, RESTError
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import DayTransform, HourTransform, IdentityTransform
@@ -210,7 +211,7 @@ def has_warehouse(catalog):
     """The server answers before it has made what it was told to."""
     try:
         return catalog(None).list_namespaces() is not None
-    except RESTError:
+    except (NoSuchNamespaceError, RESTError):
         return False
 
 

@@ -109,7 +109,7 @@ private final class Scratch {
         let split = try #require(try connector.currentSplits().first)
         let reader = try connector.openReader(split, at: SplitOffset(0)) {}
         #expect(try reader.poll(maxRecords: 10, maxBytes: 1 << 20)?.count == 1)
-        #expect(throws: SQLError.self) { while try reader.poll(maxRecords: 10, maxBytes: 1 << 20) != nil {} }
+        #expect(throws: SQLError.self) { while !reader.isFinished { _ = try reader.poll(maxRecords: 10, maxBytes: 1 << 20) } }
     }
 
     @Test func emptyFilesAreFinishedAtOnce() throws {

@@ -230,7 +230,7 @@ import Testing
         }
         #expect(error?.sqlState == .objectNotInPrerequisiteState)
         #expect(
-            error?.message.hasSuffix("was written by a newer Millrace: it has schema version 7, and this program knows up to 3") == true)
+            error?.message.hasSuffix("was written by a newer Millrace: it has schema version 7, and this program knows up to 4") == true)
     }
 
     @Test func anotherProgramsDatabaseIsRefused() throws {

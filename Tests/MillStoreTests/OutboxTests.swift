@@ -24,7 +24,8 @@ import Testing
             store = StateStore(directory: "/data/state", files: files)
             let recovered = try store.recover()
             outbox = try Outbox(
-                OutboxTests.sink, directory: "/data/outbox/7", files: files, limits: limits, note: recovered?.note(OutboxNote.kind, of: OutboxTests.sink))
+                OutboxTests.sink, directory: "/data/outbox/7", files: files, limits: limits,
+                note: recovered?.note(OutboxNote.kind, of: OutboxTests.sink))
             epoch = recovered?.record.position.epoch ?? .zero
             announced = outbox.durable.epoch
         }
@@ -61,7 +62,9 @@ import Testing
         func confirm(through epoch: UInt64) throws(SQLError) {
             let cursor = OutboxCursor(outbox)
             var place = cursor.position
-            while cursor.position < outbox.durable.end, let frame = try cursor.nextEpoch(before: outbox.durable.end).first, frame.epoch.number <= epoch {
+            while cursor.position < outbox.durable.end, let frame = try cursor.nextEpoch(before: outbox.durable.end).first,
+                frame.epoch.number <= epoch
+            {
                 place = cursor.position
             }
             outbox.noteCommitted(

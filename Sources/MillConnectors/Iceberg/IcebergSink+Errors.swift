@@ -10,8 +10,8 @@ extension IcebergSink {
         case .io(let failure): failure.remoteError(of: "table \"\(table)\"")
         case .parquet(.io(let failure)): failure.remoteError(of: "table \"\(table)\"")
         case .missing(let what):
-            SQLError(
-                .undefinedTable, "there is no \(what)", hint: "Make it first, or set create_table_if_not_exists = 'true'.")
+            // Of a class that is tried again: a catalog that has just been started may not know its tables yet.
+            SQLError(.undefinedObject, "there is no \(what)", hint: "Make it again, or drop the sink.")
         case .commitConflict, .commitUnknown:
             // Opening the table again tells what is in it.
             SQLError(
@@ -20,8 +20,20 @@ extension IcebergSink {
         case .outrun(let what):
             SQLError(
                 .objectNotInPrerequisiteState, "another writer has taken the place of this sink in table \"\(table)\"", detail: what,
-                hint: "Two servers run this sink, as after copying a data directory, or another sink took the table over: drop one of them.")
+                hint: "Two servers run this sink, as after copying a data directory, or another sink took the table over: drop one of them."
+            )
         default: error.sqlError
         }
+    }
+
+    /// The same as CREATE SINK says it: what is not there has to be made first.
+    static func refusal(_ error: IcebergError, _ table: TableIdentifier) -> SQLError {
+        guard case .missing(let what) = error else { return failure(error, table) }
+        if what.hasPrefix("catalog ") {
+            return SQLError(.undefinedObject, "there is no \(what)", hint: "Look at catalog.uri and warehouse.path.")
+        }
+        return SQLError(
+            what.hasPrefix("namespace ") ? .invalidSchemaName : .undefinedTable, "there is no \(what)",
+            hint: "Make it first, or set create_table_if_not_exists = 'true'.")
     }
 }

@@ -32,7 +32,8 @@ package struct IcebergSink: SinkConnector {
         catalog = RESTCatalog(self.options.catalog, transport: transport, environment: environment)
         var names: Set<String> = []
         for field in relation.fields where !names.insert(field.name).inserted {
-            throw SQLError(.duplicateColumn, "\"\(relation.name)\" has two columns \"\(field.name)\"", hint: "Give one of them another name.")
+            throw SQLError(
+                .duplicateColumn, "\"\(relation.name)\" has two columns \"\(field.name)\"", hint: "Give one of them another name.")
         }
     }
 
@@ -43,7 +44,8 @@ package struct IcebergSink: SinkConnector {
         let columns = try SinkColumns(relation, table)
         if relation.key != nil, let owner = table.metadata.properties[SinkProgress.ownerProperty], !options.takesOver {
             throw SQLError(
-                .objectInUse, "the keys of table \"\(table.identifier)\" are kept by another sink", detail: "That sink is known as \(owner).",
+                .objectInUse, "the keys of table \"\(table.identifier)\" are kept by another sink",
+                detail: "That sink is known as \(owner).",
                 hint: "Drop that sink, and create this one with take_over = 'true'.")
         }
         do throws(IcebergError) {
@@ -98,7 +100,7 @@ package struct IcebergSink: SinkConnector {
                 guard options.createsTable else { throw try missing(what) }
                 return try makeTable()
             }
-        } catch { throw Self.failure(error, options.table) }
+        } catch { throw Self.refusal(error, options.table) }
     }
 
     /// Whether it is the table that is not there, or what it would be in.
@@ -157,7 +159,8 @@ package struct IcebergSink: SinkConnector {
         }
         do throws(IcebergError) {
             return IcebergTable(
-                options.table, metadata: loaded.metadata, catalog: catalog, store: try catalog.store(for: options.table, loaded, local: local),
+                options.table, metadata: loaded.metadata, catalog: catalog,
+                store: try catalog.store(for: options.table, loaded, local: local),
                 clock: environment.clock, random: environment.random)
         } catch { throw Self.failure(error, options.table) }
     }

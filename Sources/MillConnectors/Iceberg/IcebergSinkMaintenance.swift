@@ -3,8 +3,8 @@ import MillIceberg
 
 /// What a sink does for its table beside writing to it.
 ///
-/// A table that the sink made is looked after unless the options say otherwise. Of a table that others made only what the options ask for is
-/// done: its history may be somebody's.
+/// A table that the sink made is looked after unless the options say otherwise. Of a table that others made only what the options ask for
+/// is done: its history may be somebody's.
 struct IcebergSinkMaintenance: Sendable {
     /// The property of tables that a sink made.
     static let madeHere = "millrace.made-by-sink"

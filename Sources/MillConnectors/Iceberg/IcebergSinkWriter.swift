@@ -9,8 +9,9 @@ import MillParquet
 /// Values that the table has no place for are found before anything of their batch is written, all in one pass; their rows are refused and
 /// the others taken. Numerics are rounded to the scale of the table's column.
 ///
-/// A commit expects the progress that this writer left in the table. Where it is another, a second writer of the same sink is at work: this one
-/// stops with 55000. Of a commit whose answer is lost nothing is assumed: the table is asked, by the commit itself and when it is opened again.
+/// A commit expects the progress that this writer left in the table. Where it is another, a second writer of the same sink is at work: this
+/// one stops with 55000. Of a commit whose answer is lost nothing is assumed: the table is asked, by the commit itself and when it is opened
+/// again.
 final class IcebergSinkWriter: SinkWriter {
     private let writer: TableWriter
     private let columns: SinkColumns

@@ -25,7 +25,7 @@ struct SinkColumns: Sendable {
             guard ColumnConversion(from: column.type, to: field.type) != nil else {
                 throw SQLError(
                     .datatypeMismatch,
-                    "column \"\(column.name)\" of table \"\(table.identifier)\" is \(field.type), which \(column.type.name) cannot be written to",
+                    "column \"\(column.name)\" of table \"\(table.identifier)\" is \(field.type), not \(column.type.name) as in \"\(relation.name)\"",
                     hint: "Cast the column in the view to what the table has.")
             }
             inputs.append(DataFileWriter.Input(field.id, column.type))

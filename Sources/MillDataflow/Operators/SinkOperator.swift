@@ -5,8 +5,8 @@ package import MillStore
 
 /// The root of a sink: puts what an epoch changed into the outbox, rows that are taken back apart from those that are added.
 ///
-/// Rows of an append-only input go there as they come. Others wait for the end of the epoch and are consolidated: equal rows are on one worker, so of
-/// each row there is at most one weight. What waits is bounded by what an epoch changes.
+/// Rows of an append-only input go there as they come. Others wait for the end of the epoch and are consolidated: equal rows are on one
+/// worker, so of each row there is at most one weight. What waits is bounded by what an epoch changes.
 package final class SinkOperator: Operator {
     private let outbox: Outbox
     private let isAppendOnly: Bool

@@ -261,24 +261,6 @@ package final class Conductor: Sendable {
         return true
     }
 
-    /// All stored state as of one epoch.
-    package struct Seal: Sendable {
-        package var record: EpochRecord
-        package var tables: [SealedTable]
-        package var notes: [StateNote]
-        /// Of the sinks among the jobs whose tables are there.
-        package var outboxes: [Outbox.Sealed]
-    }
-
-    /// What one worker gives for a checkpoint.
-    private struct SealPart: Sendable {
-        var jobs: Set<ObjectID>
-        var tables: [SealedTable]
-        var errors: [ObjectID: OperatorErrors.Kept]
-        var late: [ObjectID: LateRows.Kept]
-        var plans: [StateNote]
-    }
-
     /// The changes of all stored state since the last seal, as of the last published epoch; nil after `stop`, and while the state is
     /// ahead of it, or epochs are run again: what is left of them would be known nowhere.
     /// - Parameter everything: the last checkpoint did not come to its end.
@@ -295,9 +277,10 @@ package final class Conductor: Sendable {
                         let missing = now.catchingUp.union(now.jobFailures.keys).subtracting(now.apart.keys)
                         let parts = conductor.gather { circuit in
                             let jobs = circuit.storedJobs.subtracting(missing)
+                            let tables = circuit.seal(jobs, everything: everything)
                             return SealPart(
-                                jobs: jobs, tables: circuit.seal(jobs, everything: everything), errors: circuit.keptErrors(jobs),
-                                late: circuit.keptLateRows(jobs), plans: circuit.planNotes(jobs))
+                                jobs: jobs, tables: tables, errors: circuit.keptErrors(jobs), late: circuit.keptLateRows(jobs),
+                                plans: circuit.planNotes(jobs), outboxes: circuit.outboxes(Set(tables.map(\.place.job))))
                         }
                         var errors: [ObjectID: [OperatorErrors.Kept]] = [:]
                         var late: [ObjectID: [LateRows.Kept]] = [:]
@@ -309,13 +292,8 @@ package final class Conductor: Sendable {
                         var notes = parts[0].plans + conductor.book.withLock { $0.notes(of: parts[0].jobs) }
                         notes += errors.compactMap { OperatorErrors.note($0.key, $0.value) } + late.compactMap { LateRows.note($0.key, $0.value) }
                         notes += now.apart.map { $0.value.note($0.key) }
-                        let tables = parts.flatMap(\.tables)
-                        let sealed = Set(tables.map(\.place.job))
-                        let outboxes = conductor.gather { $0.here.number == 0 ? $0.outboxes(sealed) : [] }.flatMap { $0 }
-                        continuation.resume(
-                            returning: Seal(
-                                record: record, tables: tables, notes: notes,
-                                outboxes: outboxes.map { $0.seal(record.epoch, openedAtMicros: record.openedAtMicros) }))
+                        let outboxes = parts[0].outboxes.map { $0.seal(record.epoch, openedAtMicros: record.openedAtMicros) }
+                        continuation.resume(returning: Seal(record: record, tables: parts.flatMap(\.tables), notes: notes, outboxes: outboxes))
                     }, whileHeld: .isRefused, refused: { _ in continuation.resume(returning: nil) }))
         }
     }

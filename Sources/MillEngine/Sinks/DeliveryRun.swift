@@ -5,7 +5,8 @@ import MillDataflow
 import MillIO
 import MillStore
 
-/// From opening a sink's target to closing it: where it is in the outbox, and what it has written since the last commit. On the sink's thread.
+/// From opening a sink's target to closing it: where it is in the outbox, and what it has written since the last commit. On the sink's
+/// thread.
 final class DeliveryRun {
     private let outbox: Outbox
     private let refused: RefusedRowLog
@@ -37,8 +38,11 @@ final class DeliveryRun {
         let there = writer.committedEpoch
         guard there ?? 0 >= 0, let found = UInt64(exactly: there ?? 0), found <= durable.number else {
             throw SQLError(
-                .objectNotInPrerequisiteState, "the target has this sink's epoch \(there ?? 0), and the state of this server is that of epoch \(durable)",
-                hint: "Another server writes to it, or this one's data directory is an older copy. Drop the sink and create it again for another target.")
+                .objectNotInPrerequisiteState,
+                "the target has this sink's epoch \(there ?? 0), and the state of this server is that of epoch \(durable)",
+                hint:
+                    "Another server writes to it, or the data directory is an older copy. Create the sink again for another target."
+            )
         }
         guard found >= committed.number else {
             throw SQLError(
@@ -53,6 +57,7 @@ final class DeliveryRun {
             let frames = try cursor.nextEpoch(before: end)
             guard let first = frames.first, first.epoch <= epoch else {
                 cursor.goBack(to: place)
+                last = frames.first?.openedAtMicros
                 break
             }
             for frame in frames { writtenTotals.add(frame) }
@@ -90,7 +95,8 @@ final class DeliveryRun {
         try refused.append(
             rows.filter { batch.columns.isEmpty || (0..<batch.count).contains($0.row) }.map { row in
                 RefusedEntry(
-                    epoch: frame.epoch, refusedAtMicros: now, column: row.column, reason: row.reason, row: LateRows.json(batch, row.row, task.fields))
+                    epoch: frame.epoch, refusedAtMicros: now, column: row.column, reason: row.reason,
+                    row: LateRows.json(batch, row.row, task.fields))
             })
     }
 

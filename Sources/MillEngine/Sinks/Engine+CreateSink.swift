@@ -14,8 +14,8 @@ import MillStore
 
 /// CREATE SINK.
 ///
-/// Order of checks: syntax, what is not there, names, options, the relation, then the target, which is asked off the engine while other definitions go on;
-/// only then anything is stored.
+/// Order of checks: syntax, what is not there, names, options, the relation, then the target, which is asked off the engine while other
+/// definitions go on; only then anything is stored.
 extension Engine {
     /// A sink that may be created.
     private struct SinkDraft {
@@ -27,7 +27,9 @@ extension Engine {
         var inputs: [ObjectID] { object.dependencies + plan.inputs.map(\.id) }
     }
 
-    package func create(_ statement: CreateSink, definition: String, session: SessionContext, _ notices: inout [SQLError]) async throws(SQLError) {
+    package func create(_ statement: CreateSink, definition: String, session: SessionContext, _ notices: inout [SQLError])
+        async throws(SQLError)
+    {
         try refuseUnsupported(statement)
         guard keeper != nil else {
             throw SQLError(.objectNotInPrerequisiteState, "a sink needs a data directory", hint: "Start the server with --data-dir.")
@@ -51,7 +53,9 @@ extension Engine {
         // A target that is away takes its time to be given up: other definitions go on meanwhile.
         definitions.unlock()
         isLocked = false
-        let target = try await offActor(for: options.targetTimeout, unless: session.cancellation, what: "the target of sink \"\(draft.object.name)\"") {
+        let target = try await offActor(
+            for: options.targetTimeout, unless: session.cancellation, what: "the target of sink \"\(draft.object.name)\""
+        ) {
             () throws(SQLError) in try connector.prepare()
         }
         try await definitions.lock(unless: session.cancellation)
@@ -60,7 +64,8 @@ extension Engine {
         let columns = draft.object.columns
         draft = try self.draft(statement, definition: definition, session)
         guard draft.object.columns == columns else {
-            throw SQLError(.objectNotInPrerequisiteState, "what sink \"\(draft.object.name)\" reads was changed meanwhile", hint: "Try again.")
+            throw SQLError(
+                .objectNotInPrerequisiteState, "what sink \"\(draft.object.name)\" reads was changed meanwhile", hint: "Try again.")
         }
         try requireReady(draft.inputs)
         try await requireRunning(draft.inputs)
@@ -70,11 +75,14 @@ extension Engine {
 
     private func refuseUnsupported(_ statement: CreateSink) throws(SQLError) {
         if statement.orReplace {
-            throw SQLError(.featureNotSupported, "CREATE OR REPLACE SINK is not supported", hint: "Drop the sink first.", at: statement.name.span.source)
+            throw SQLError(
+                .featureNotSupported, "CREATE OR REPLACE SINK is not supported", hint: "Drop the sink first.",
+                at: statement.name.span.source)
         }
         if let into = statement.into {
             throw SQLError(
-                .featureNotSupported, "CREATE SINK INTO a table is not supported", hint: "Create a materialized view.", at: into.span.source)
+                .featureNotSupported, "CREATE SINK INTO a table is not supported", hint: "Create a materialized view.", at: into.span.source
+            )
         }
         if let key = statement.format?.keyEncode {
             throw SQLError(.featureNotSupported, "KEY ENCODE of a sink is not supported", hint: "Leave it out.", at: key.name.span.source)
@@ -135,7 +143,8 @@ extension Engine {
         let (plan, known) = try plan(bound, options, emitsOnClose: statement.emitOnWindowClose, at: place)
         let key = try key(options, bound.columns, known, at: span)
         if !options.takesRows { try requireSkippable(plan, at: place) }
-        let relation = SinkConnectors.Relation(name: Self.relationName(statement), fields: bound.columns.map { Field($0.name, $0.type) }, key: key)
+        let relation = SinkConnectors.Relation(
+            name: Self.relationName(statement), fields: bound.columns.map { Field($0.name, $0.type) }, key: key)
         let object = CatalogObject(
             id: ObjectID(0), schemaName: bound.schemaName, name: bound.name, kind: .sink, columns: bound.columns, primaryKey: key ?? [],
             dependencies: binder.dependencies, definition: definition, options: written)
@@ -171,7 +180,8 @@ extension Engine {
             let found = placed[placed.root].properties
             guard options.isUpsert || options.forcesAppendOnly || found.appendOnly else {
                 throw SQLError(
-                    .featureNotSupported, "rows of \"\(bound.name)\" are changed and deleted, and a sink of type append-only only adds rows",
+                    .featureNotSupported,
+                    "rows of \"\(bound.name)\" are changed and deleted, and a sink of type append-only only adds rows",
                     hint: "Say type = 'upsert', or force_append_only = 'true': what is deleted then stays, and an update is one more row.")
             }
             return (placed.with(root: root), found.uniqueKey)
@@ -183,7 +193,8 @@ extension Engine {
             guard options.isUpsert else { return nil }
             if let known, !known.isEmpty { return known }
             throw SQLError(
-                .invalidParameterValue, "nothing tells the rows of a sink of type upsert apart", hint: "Say which columns do: primary_key = 'column, ...'.",
+                .invalidParameterValue, "nothing tells the rows of a sink of type upsert apart",
+                hint: "Say which columns do: primary_key = 'column, ...'.",
                 at: span)
         }
         var key: [Int] = []
@@ -193,7 +204,9 @@ extension Engine {
                     .undefinedColumn, "column \"\(name)\" named in primary_key does not exist",
                     hint: "Columns are: \(columns.map(\.name).joined(separator: ", ")).", at: span)
             }
-            guard !key.contains(index) else { throw SQLError(.duplicateColumn, "column \"\(name)\" appears twice in primary_key", at: span) }
+            guard !key.contains(index) else {
+                throw SQLError(.duplicateColumn, "column \"\(name)\" appears twice in primary_key", at: span)
+            }
             key.append(index)
         }
         return options.isUpsert ? key : nil
@@ -225,16 +238,19 @@ extension Engine {
         let relation = SinkConnectors.Relation(name: object.name, fields: fields, key: options.isUpsert ? object.primaryKey : nil)
         let directory = "\(keeper?.outboxDirectory ?? "")/\(object.id)"
         let outbox = try Outbox(
-            object.id, directory: directory, files: environment.files, limits: Outbox.Limits(byteCountMax: self.options.outboxBytesMax), note: note)
+            object.id, directory: directory, files: environment.files, limits: Outbox.Limits(byteCountMax: self.options.outboxBytesMax),
+            note: note)
         let refused = RefusedRowLog(directory: directory, files: environment.files)
         let milliseconds = object.option(named: SinkOptions.commitInterval).flatMap { Int($0) } ?? 0
         let task = SinkTask(
-            name: SinkName(object.option(named: SinkOptions.sinkName) ?? ""), incarnation: object.option(named: SinkOptions.incarnation), fields: fields,
+            name: SinkName(object.option(named: SinkOptions.sinkName) ?? ""), incarnation: object.option(named: SinkOptions.incarnation),
+            fields: fields,
             commitEvery: .milliseconds(milliseconds), commitRows: options.commitRows, commitBytes: options.commitBytes)
         let assembly = assembly
         let delivery = SinkDelivery(outbox, refused, task, environment: environment) { () throws(SQLError) in
             try assembly.sink(options: options.rest, of: relation)
         }
-        return Sink(id: object.id, isUpsert: options.isUpsert, takesRows: options.takesRows, outbox: outbox, refused: refused, delivery: delivery)
+        return Sink(
+            id: object.id, isUpsert: options.isUpsert, takesRows: options.takesRows, outbox: outbox, refused: refused, delivery: delivery)
     }
 }

@@ -37,8 +37,8 @@ extension Engine {
 
     /// Gives a job that is a sink its outbox.
     ///
-    /// A sink that does not go on from a checkpoint, and has been in one, begins anew: one with a key empties its target in the commit that brings the
-    /// new rows; one that only adds would send rows twice, and stops (`docs/decisions/021-one-outbox-for-all-sinks.md`).
+    /// A sink that does not go on from a checkpoint, and has been in one, begins anew: one with a key empties its target in the commit that
+    /// brings the new rows; one that only adds would send rows twice, and stops (`docs/decisions/021-one-outbox-for-all-sinks.md`).
     /// - Returns: false when it is not to run.
     func prepare(_ job: inout JobPlan, isResumed: Bool) -> Bool {
         guard let object = catalog.object(job.id), object.kind == .sink else { return true }
@@ -85,7 +85,9 @@ extension Engine {
             throw restoration.reasons[object.id] ?? SQLError(.objectNotInPrerequisiteState, "sink \"\(object.name)\" does not run")
         }
         let isPaused = pausedSinks[object.id] != nil
-        if let reason = sink.outbox.detachment { try await attachAnew(object, sink, reason) } else if !isPaused, sink.delivery.status.phase == .running {
+        if let reason = sink.outbox.detachment {
+            try await attachAnew(object, sink, reason)
+        } else if !isPaused, sink.delivery.status.phase == .running {
             notices.append(SQLError(.successfulCompletion, "sink \"\(object.name)\" is not paused, skipping"))
             return
         }

@@ -17,11 +17,12 @@ struct SinkTask: Sendable {
 
 /// Brings a sink's outbox into its target, on a thread of its own.
 ///
-/// Path: `Outbox` tells that a checkpoint has more; the frames of each epoch go through `SinkWriter.write`, and `commit` is called when it is due. What
-/// the target would not take goes into `RefusedRowLog`, which is synced before the commit.
+/// Path: `Outbox` tells that a checkpoint has more; the frames of each epoch go through `SinkWriter.write`, and `commit` is called when it
+/// is due. What the target would not take goes into `RefusedRowLog`, which is synced before the commit.
 ///
-/// Steps, again and again: open; ask the target how far it is; pass over what it has; write what the last checkpoint holds; commit when due; when
-/// nothing is left, `maintain` and wait. An error that may pass closes the target and begins with `open` again after a pause; any other waits for RESUME.
+/// Steps, again and again: open; ask the target how far it is; pass over what it has; write what the last checkpoint holds; commit when
+/// due; when nothing is left, `maintain` and wait. An error that may pass closes the target and begins with `open` again after a pause; any
+/// other waits for RESUME.
 ///
 /// Invariants: only epochs that a checkpoint holds are sent; `noteCommitted` follows the target's own word.
 ///

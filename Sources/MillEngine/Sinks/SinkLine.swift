@@ -8,8 +8,10 @@ import MillStore
 /// One line of SHOW SINKS.
 struct SinkLine: Sendable {
     static let schema: Schema = [
-        Field("Name", .varchar), Field("Connector", .varchar), Field("Type", .varchar), Field("Relation", .varchar), Field("State", .varchar),
-        Field("Rows", .int64), Field("Commits", .int64), Field("Epoch", .int64), Field("Lag", .int64), Field("Lag Bytes", .int64), Field("Refused", .int64),
+        Field("Name", .varchar), Field("Connector", .varchar), Field("Type", .varchar), Field("Relation", .varchar),
+        Field("State", .varchar),
+        Field("Rows", .int64), Field("Commits", .int64), Field("Epoch", .int64), Field("Lag", .int64), Field("Lag Bytes", .int64),
+        Field("Refused", .int64),
         Field("Message", .varchar), Field("Since", .timestamptz), Field("Next Try", .timestamptz),
     ]
 
@@ -33,8 +35,10 @@ struct SinkLine: Sendable {
 
     var row: [Scalar] {
         [
-            .string(name), connector.map { .string($0) } ?? .null, .string(type), relation.map { .string($0) } ?? .null, .string(condition.state),
-            .int(totals.rowsAdded), .int(commitCount), .int(Int64(clamping: epoch.number)), lagMilliseconds.map { .int($0) } ?? .null, .int(Int64(lagBytes)),
+            .string(name), connector.map { .string($0) } ?? .null, .string(type), relation.map { .string($0) } ?? .null,
+            .string(condition.state),
+            .int(totals.rowsAdded), .int(commitCount), .int(Int64(clamping: epoch.number)), lagMilliseconds.map { .int($0) } ?? .null,
+            .int(Int64(lagBytes)),
             .int(refusedCount), condition.message.map { .string($0) } ?? .null, condition.sinceMicros.map { .int($0) } ?? .null,
             condition.nextTryMicros.map { .int($0) } ?? .null,
         ]

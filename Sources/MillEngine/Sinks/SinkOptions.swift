@@ -23,7 +23,8 @@ struct SinkOptions: Sendable {
     var rest: [String: String] = [:]
 
     static let names = [
-        "type", "force_append_only", "primary_key", "snapshot", "commit_checkpoint_interval", "commit_interval", "commit_rows", "commit_bytes",
+        "type", "force_append_only", "primary_key", "snapshot", "commit_checkpoint_interval", "commit_interval", "commit_rows",
+        "commit_bytes",
     ]
 
     /// Options that the engine adds to those of the statement, for itself.
@@ -44,34 +45,42 @@ struct SinkOptions: Sendable {
         switch take("type")?.lowercased() {
         case "append-only": isUpsert = false
         case "upsert": isUpsert = true
-        case "debezium": throw SQLError(.featureNotSupported, "a sink of type debezium is not supported", hint: "Types are: append-only, upsert.")
+        case "debezium":
+            throw SQLError(.featureNotSupported, "a sink of type debezium is not supported", hint: "Types are: append-only, upsert.")
         case nil:
             let close = values.keys.sorted().first { editDistance($0.lowercased(), "type", atMost: 2) <= 2 }
             throw SQLError(
                 .invalidParameterValue, "option \"type\" is missing",
-                hint: close.map { "Perhaps you meant \"type\" by \"\($0)\". " }.map { $0 + "Types are: append-only, upsert." } ?? "Types are: append-only, upsert.")
+                hint: close.map { "Perhaps you meant \"type\" by \"\($0)\". " }.map { $0 + "Types are: append-only, upsert." }
+                    ?? "Types are: append-only, upsert.")
         case let type?:
             throw SQLError(.invalidParameterValue, "there is no type \"\(type)\" of sinks", hint: "Types are: append-only, upsert.")
         }
-        forcesAppendOnly = try take("force_append_only").map { (text) throws(SQLError) in try Self.flag("force_append_only", text) } ?? false
+        forcesAppendOnly =
+            try take("force_append_only").map { (text) throws(SQLError) in try Self.flag("force_append_only", text) } ?? false
         takesRows = try take("snapshot").map { (text) throws(SQLError) in try Self.flag("snapshot", text) } ?? true
         primaryKey = take("primary_key").map { text in text.split(separator: ",").map { Self.trimmed($0) }.filter { !$0.isEmpty } }
         commitCheckpoints = try take("commit_checkpoint_interval").map { (text) throws(SQLError) in
             Int(try Self.number("commit_checkpoint_interval", text, max: 1_000_000))
         }
         commitMilliseconds = try take("commit_interval").map { (text) throws(SQLError) in
-            guard let time = SettingDuration(text), time.milliseconds > 0 else { throw Self.invalid("commit_interval", text, "a time such as '10s'") }
+            guard let time = SettingDuration(text), time.milliseconds > 0 else {
+                throw Self.invalid("commit_interval", text, "a time such as '10s'")
+            }
             return time.milliseconds
         }
         commitRows = try take("commit_rows").map { (text) throws(SQLError) in try Self.number("commit_rows", text, max: .max) }
         commitBytes = try take("commit_bytes").map { (text) throws(SQLError) in try Self.number("commit_bytes", text, max: .max) }
         if forcesAppendOnly, isUpsert {
             throw SQLError(
-                .invalidParameterValue, "a sink of type upsert cannot force append-only", hint: "Leave out force_append_only, or say type = 'append-only'.")
+                .invalidParameterValue, "a sink of type upsert cannot force append-only",
+                hint: "Leave out force_append_only, or say type = 'append-only'.")
         }
         if let primaryKey, primaryKey.isEmpty { throw Self.invalid("primary_key", "", "names of columns, with commas between") }
         if commitCheckpoints != nil, commitMilliseconds != nil {
-            throw SQLError(.invalidParameterValue, "options \"commit_checkpoint_interval\" and \"commit_interval\" say the same", hint: "Give one of them.")
+            throw SQLError(
+                .invalidParameterValue, "options \"commit_checkpoint_interval\" and \"commit_interval\" say the same",
+                hint: "Give one of them.")
         }
         rest = values
     }
@@ -123,23 +132,4 @@ struct SinkOptions: Sendable {
 extension CatalogObject {
     /// The value of a WITH option.
     func option(named name: String) -> String? { options.first { $0.name == name }?.value }
-
-    /// The statement that made it, with what is secret in its options left out.
-    var shownDefinition: String {
-        let secrets = options.filter { SecretOptions.contains($0.name) && !$0.value.isEmpty }
-        return secrets.reduce(definition) { text, option in
-            let quoted = option.value.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''")
-            return text.split(separator: "'\(quoted)'", omittingEmptySubsequences: false).joined(separator: "'****'")
-        }
-    }
-}
-
-/// Options whose values are shown to nobody: the one list of them.
-enum SecretOptions {
-    private static let words = ["password", "secret", "token", "credential", "access.key", "access_key", "private.key", "private_key", "sasl.jaas.config"]
-
-    static func contains(_ name: String) -> Bool {
-        let name = name.lowercased()
-        return words.contains { name.contains($0) }
-    }
 }

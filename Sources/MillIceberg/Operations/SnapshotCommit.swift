@@ -125,9 +125,8 @@ package struct SnapshotCommit {
     /// made on top of the snapshot that it is looked up with.
     private func checkProperties(_ base: TableMetadata) throws(IcebergError) {
         for (name, value) in change.expected.sorted(by: { $0.key < $1.key }) where base.properties[name] != value {
-            let found = base.properties[name]
-            throw .outrun(
-                "property \"\(name)\" of the table is \(found.map { "\"\($0)\"" } ?? "missing"), not \(value.map { "\"\($0)\"" } ?? "missing")")
+            func shown(_ value: String?) -> String { value.map { "\"\($0)\"" } ?? "missing" }
+            throw .outrun("property \"\(name)\" of the table is \(shown(base.properties[name])), not \(shown(value))")
         }
     }
 

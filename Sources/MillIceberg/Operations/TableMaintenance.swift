@@ -6,8 +6,8 @@ import MillObjectStore
 /// Called by a sink after its commits. Each run does what is due: files whose grace is over go; small files are put together; snapshots are
 /// forgotten; orphans are looked for. Whoever else commits meanwhile is given way to.
 ///
-/// A file that no snapshot has any more stays for `Settings.grace`: a reader that loaded the table before does not miss it. The list of such
-/// files is in memory; after a restart they are orphans, and go when they are old enough.
+/// A file that no snapshot has any more stays for `Settings.grace`: a reader that loaded the table before does not miss it. The list of
+/// such files is in memory; after a restart they are orphans, and go when they are old enough.
 package struct TableMaintenance {
     package struct Settings: Sendable {
         /// Nil: files stay as they were written.

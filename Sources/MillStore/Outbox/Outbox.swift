@@ -8,8 +8,8 @@ import Synchronization
 /// Path: workers append what an epoch changed (`append`); a checkpoint takes the end (`seal`) and makes it durable (`persist`); from
 /// `noteDurable` on the sink's own thread reads the frames up to there (`OutboxCursor`) and says how far its target is (`noteCommitted`).
 ///
-/// Invariants: up to `durable` a position is one frame's for ever, and a start finds it again; an epoch is whole, or not in the outbox. Bytes on disk and in memory are bounded: at a bound the sink is *detached*, and the outbox ends with the last epoch
-/// that is whole.
+/// Invariants: up to `durable` a position is one frame's for ever, and a start finds it again; an epoch is whole, or not in the outbox.
+/// Bytes on disk and in memory are bounded: at a bound the sink is *detached*, and the outbox ends with the last epoch that is whole.
 ///
 /// Threading: any thread; a lock orders them. Appending writes to the page cache under it; syncing does not hold it.
 package final class Outbox: Sendable {
@@ -79,7 +79,8 @@ package final class Outbox: Sendable {
         var found = OutboxNote()
         if let note {
             do throws(RecordDamage) { found = try OutboxNote(note.bytes) } catch {
-                throw SQLError(.dataCorrupted, "what is stored of the outbox of sink \(id) is damaged", hint: "Drop the sink and create it again.")
+                throw SQLError(
+                    .dataCorrupted, "what is stored of the outbox of sink \(id) is damaged", hint: "Drop the sink and create it again.")
             }
         }
         var last: UInt64 = 0
@@ -91,7 +92,8 @@ package final class Outbox: Sendable {
         }
         state = Mutex(
             State(
-                segments: found.segments.map { Segment(place: $0) }, nextNumber: max(last, found.segments.map(\.number).max() ?? 0) + 1, end: found.end,
+                segments: found.segments.map { Segment(place: $0) }, nextNumber: max(last, found.segments.map(\.number).max() ?? 0) + 1,
+                end: found.end,
                 epochStart: found.end, durable: found, progress: found, detachment: found.detachment))
         state.withLock { state in
             state.progress.segments = []
@@ -120,7 +122,8 @@ package final class Outbox: Sendable {
         var frame = OutboxFrame.encode(batch, kind, epoch: epoch, openedAtMicros: openedAtMicros)
         state.withLock { state in
             guard frame.count <= OutboxFrame.bytesMax else {
-                return detach(&state, SQLError(.programLimitExceeded, "a row takes \(frame.count) bytes, more than a sink's outbox can hold"))
+                return detach(
+                    &state, SQLError(.programLimitExceeded, "a row takes \(frame.count) bytes, more than a sink's outbox can hold"))
             }
             if state.epoch != epoch { (state.epoch, state.epochStart) = (epoch, state.end) }
             putClear(&state, epoch, openedAtMicros)
@@ -147,7 +150,8 @@ package final class Outbox: Sendable {
                 &state,
                 SQLError(
                     .diskFull, "its outbox holds \(limits.byteCountMax >> 20) MiB that the target has not taken",
-                    hint: "RESUME SINK sends all rows anew to a sink of type upsert; one that only adds is to be dropped and created again."))
+                    hint: "RESUME SINK sends all rows anew to a sink of type upsert; one that only adds is to be dropped and created again."
+                ))
         }
         let position = state.end
         OutboxFrame.place(&frame, at: position)
@@ -160,7 +164,9 @@ package final class Outbox: Sendable {
                 &state,
                 SQLError(
                     .diskFull, "the disk does not take what it has to send, and \(limits.pendingBytesMax >> 20) MiB wait in memory",
-                    hint: "Make room. RESUME SINK sends all rows anew to a sink of type upsert; one that only adds is to be dropped and created again."))
+                    hint:
+                        "Make room. RESUME SINK sends all rows anew if it is of type upsert; one that only adds is to be created again."
+                ))
         }
     }
 
@@ -170,12 +176,14 @@ package final class Outbox: Sendable {
         if last < 0 || state.segments[last].file == nil || state.segments[last].place.byteCount >= UInt64(limits.segmentBytes)
             || state.segments[last].place.end != position
         {
-            if last < 0 { try files.createDurableDirectory(directory) }
+            try files.createDirectory(directory)
             let file = try files.open(path(state.nextNumber), .create)
             // Half a frame of a write that failed lies there all the same; nothing is built upon it.
             try file.write(frame, at: 0)
             state.segments.append(
-                Segment(place: OutboxSegment(number: state.nextNumber, start: position, byteCount: UInt64(frame.count)), file: file, isUnsynced: true))
+                Segment(
+                    place: OutboxSegment(number: state.nextNumber, start: position, byteCount: UInt64(frame.count)), file: file,
+                    isUnsynced: true))
             state.nextNumber += 1
             state.hasNewFile = true
         } else {
@@ -293,10 +301,12 @@ package final class Outbox: Sendable {
         }
         do throws(IOFailure) {
             for file in unsynced { try file.sync() }
-            if hasNewFile { try files.syncDirectory(directory) }
+            if hasNewFile { try files.syncChain(directory) }
         } catch {
             state.withLock { state in
-                for index in state.segments.indices where unsynced.contains(where: { $0 === state.segments[index].file }) { state.segments[index].isUnsynced = true }
+                for index in state.segments.indices where unsynced.contains(where: { $0 === state.segments[index].file }) {
+                    state.segments[index].isUnsynced = true
+                }
                 state.isDistrusted = true
                 state.hasNewFile = true
             }
@@ -316,7 +326,9 @@ package final class Outbox: Sendable {
         note.epoch = epoch
         note.detachment = state.detachment
         note.segments = state.segments.map(\.place).filter { $0.end > note.start && $0.start < end }
-        if let last = note.segments.indices.last, note.segments[last].end > end { note.segments[last].byteCount = end - note.segments[last].start }
+        if let last = note.segments.indices.last, note.segments[last].end > end {
+            note.segments[last].byteCount = end - note.segments[last].start
+        }
         return note
     }
 
@@ -344,7 +356,9 @@ package final class Outbox: Sendable {
     private static func areWhole(_ bytes: [UInt8], from start: UInt64) -> Bool {
         var offset = 0
         while offset < bytes.count {
-            guard let frame = try? OutboxFrame(Array(bytes[offset..<min(offset + OutboxFrame.headerBytes, bytes.count)]), at: start + UInt64(offset)),
+            guard
+                let frame = try? OutboxFrame(
+                    Array(bytes[offset..<min(offset + OutboxFrame.headerBytes, bytes.count)]), at: start + UInt64(offset)),
                 offset + frame.byteCount <= bytes.count,
                 checksum(bytes[(offset + OutboxFrame.headerBytes)..<(offset + frame.byteCount)]) == frame.bodyChecksum
             else { return false }
@@ -357,7 +371,9 @@ package final class Outbox: Sendable {
     package func noteDurable(_ note: OutboxNote) {
         state.withLock { state in
             state.durable = note
-            while let first = state.segments.first, first.place.end <= note.start, first.place.byteCount > 0, state.segments.count > 1 || first.file == nil {
+            while let first = state.segments.first, first.place.end <= note.start, first.place.byteCount > 0,
+                state.segments.count > 1 || first.file == nil
+            {
                 state.segments.removeFirst()
                 // It is removed at the next start.
                 try? files.remove(path(first.place.number))
@@ -377,7 +393,8 @@ package final class Outbox: Sendable {
     /// Bytes of frames that the target has not confirmed.
     package var waitingBytes: Int { state.withLock { state in Int(clamping: state.end - min(state.progress.start, state.end)) } }
 
-    /// When the oldest epoch was opened that the target has not confirmed, in microseconds since 1970; nil when it has all, `Int64.min` when that is not known.
+    /// When the oldest epoch was opened that the target has not confirmed, in microseconds since 1970; nil when it has all, `Int64.min`
+    /// when that is not known.
     package var oldestMicros: Int64? { state.withLock { $0.oldestMicros } }
 
     /// The target has everything up to a position, which is the end of an epoch; nothing before it is sent again.

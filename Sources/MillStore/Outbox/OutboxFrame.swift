@@ -178,7 +178,9 @@ enum OutboxBody {
         if hasNulls == 1 {
             let words = (count + 63) / 64
             let bitmap = column.ensureValidity()
-            try reader.take(words * 8) { if let base = $0.baseAddress { UnsafeMutableRawPointer(bitmap).copyMemory(from: base, byteCount: $0.count) } }
+            try reader.take(words * 8) {
+                if let base = $0.baseAddress { UnsafeMutableRawPointer(bitmap).copyMemory(from: base, byteCount: $0.count) }
+            }
         }
         guard physical == .string else {
             let size = count * physical.stride
@@ -200,7 +202,8 @@ enum OutboxBody {
             if let base = memory.baseAddress { room.copyMemory(from: base, byteCount: total) }
             var place = 0
             for row in 0..<count {
-                views[row] = lengths[row] == 0
+                views[row] =
+                    lengths[row] == 0
                     ? .empty : StringView(UnsafePointer((room + place).assumingMemoryBound(to: UInt8.self)), count: lengths[row])
                 place += lengths[row]
             }

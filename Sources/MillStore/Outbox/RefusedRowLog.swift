@@ -22,8 +22,8 @@ package struct RefusedEntry: Sendable, Hashable {
     }
 }
 
-/// The rows that a target would not take, each once (`docs/internals/outbox.md`): written before the commit of their epoch, and cut off behind the epoch
-/// that the target has when it is opened again.
+/// The rows that a target would not take, each once (`docs/internals/outbox.md`): written before the commit of their epoch, and cut off
+/// behind the epoch that the target has when it is opened again.
 ///
 /// Bounded: of more than `byteCountMax` the older half goes and is counted. Threading: any thread; one lock.
 package final class RefusedRowLog: Sendable {
@@ -63,7 +63,9 @@ package final class RefusedRowLog: Sendable {
 
     /// Takes up what is there, without the rows behind the epoch that the target has: they are sent again.
     package func open(after committed: Epoch) throws(SQLError) {
-        do throws(IOFailure) { try state.withLock { (state) throws(IOFailure) in try open(&state, after: committed) } } catch { throw error.sqlError }
+        do throws(IOFailure) { try state.withLock { (state) throws(IOFailure) in try open(&state, after: committed) } } catch {
+            throw error.sqlError
+        }
     }
 
     private func open(_ state: inout State, after committed: Epoch) throws(IOFailure) {
@@ -77,7 +79,9 @@ package final class RefusedRowLog: Sendable {
             let file = try files.open(path(number), .readWrite)
             var part = Part(number: number, file: file, byteCount: 0, entryCount: 0, droppedCount: 0)
             Self.forEach(try file.readAll()) { entry, end in
-                if entry.reason == Self.droppedReason, entry.epoch == .zero { part.droppedCount = Int64(entry.row) ?? 0 } else {
+                if entry.reason == Self.droppedReason, entry.epoch == .zero {
+                    part.droppedCount = Int64(entry.row) ?? 0
+                } else {
                     guard entry.epoch <= committed else { return false }
                     part.entryCount += 1
                 }
@@ -124,7 +128,9 @@ package final class RefusedRowLog: Sendable {
         var body = RecordReader(part)
         let (epoch, micros) = (Epoch(try body.getNumber()), try body.get(Int64.self))
         let (column, reason, row) = (try body.getText(), try body.getText(), try body.getText())
-        return (RefusedEntry(epoch: epoch, refusedAtMicros: micros, column: column.isEmpty ? nil : column, reason: reason, row: row), count + 8)
+        return (
+            RefusedEntry(epoch: epoch, refusedAtMicros: micros, column: column.isEmpty ? nil : column, reason: reason, row: row), count + 8
+        )
     }
 
     /// Adds rows of an epoch; durable with the next `sync`.
@@ -153,7 +159,7 @@ package final class RefusedRowLog: Sendable {
 
     /// A new file; of more than two the oldest goes.
     private func begin(_ state: inout State) throws(IOFailure) {
-        try files.createDurableDirectory(directory)
+        try files.createDirectory(directory)
         if let last = state.parts.last { try last.file.sync() }
         let number = (state.parts.last?.number ?? 0) + 1
         var dropped = state.parts.last?.droppedCount ?? 0
@@ -162,7 +168,7 @@ package final class RefusedRowLog: Sendable {
         let first = Self.encode(RefusedEntry(epoch: .zero, refusedAtMicros: 0, column: nil, reason: Self.droppedReason, row: "\(dropped)"))
         try file.write(first)
         try file.sync()
-        try files.syncDirectory(directory)
+        try files.syncChain(directory)
         state.parts.append(Part(number: number, file: file, byteCount: first.count, entryCount: 0, droppedCount: dropped))
         guard state.parts.count > 2 else { return }
         let oldest = state.parts.removeFirst()

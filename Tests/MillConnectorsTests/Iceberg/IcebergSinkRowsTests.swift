@@ -22,7 +22,8 @@ import Testing
 
     private func makeTable(_ fields: [NestedField], _ properties: [String: String] = [:]) throws {
         try? world.tables.create(namespace: ["shop"])
-        _ = try world.tables.create(TableIdentifier(namespace: ["shop"], name: "orders"), schema: IcebergSchema(fields), properties: properties)
+        _ = try world.tables.create(
+            TableIdentifier(namespace: ["shop"], name: "orders"), schema: IcebergSchema(fields), properties: properties)
     }
 
     @Test func numericsAreRoundedHalfAwayFromZero() throws {
@@ -97,7 +98,10 @@ import Testing
     @Test func missingThingsAreNamedWithWhatToDo() throws {
         let creates: Set = ["create_table_if_not_exists"]
         let namespace = failure { _ = try world.sink("id:int", without: creates).prepare() }
-        #expect(namespace.message.contains("namespace \"shop\"") && namespace.hint?.contains("create_table_if_not_exists") == true, "\(namespace)")
+        #expect(namespace.sqlState == .invalidSchemaName)
+        #expect(
+            namespace.message.contains("namespace \"shop\"") && namespace.hint?.contains("create_table_if_not_exists") == true,
+            "\(namespace)")
         try makeTable([NestedField(1, "id", .int)])
         let table = failure { _ = try world.sink("id:int", ["table.name": "other"], without: creates).prepare() }
         #expect(table.sqlState == .undefinedTable && table.hint?.contains("create_table_if_not_exists") == true)
@@ -133,7 +137,8 @@ import Testing
     }
 
     @Test func aTableIsMadeAsTheOptionsSay() throws {
-        let target = try world.sink("id:bigint at:tstz amount:numeric small:smallint", key: [0], ["partition_by": "day(at), bucket(8,id)"]).prepare()
+        let target = try world.sink("id:bigint at:tstz amount:numeric small:smallint", key: [0], ["partition_by": "day(at), bucket(8,id)"])
+            .prepare()
         let table = try world.open().metadata
         #expect(table.tableUUID == target.incarnation)
         #expect(table.currentSchema.fields.map(\.type) == [.long, .timestamptz, .decimal(precision: 28, scale: 10), .int])

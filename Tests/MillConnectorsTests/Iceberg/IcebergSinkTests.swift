@@ -129,11 +129,35 @@ import Testing
         #expect(try world.rows() == ["1 row", "2 row", "3 row", "4 row"])
     }
 
+    /// The table was opened again before the commit came: nobody else is at work, so it is opened once more.
+    @Test func aCommitThatArrivesLateIsNoOtherWriters() throws {
+        let sink = try world.sink(Self.columns)
+        let target = try sink.prepare()
+        let name = SinkName("0f0e0d0c0b0a09080706050403020100")
+        let first = try sink.open(sink: name, incarnation: target.incarnation)
+        world.setFate { $0.method == "POST" && $0.url.hasSuffix("/tables/orders") ? .late : nil }
+        _ = try first.write(.drawn("id:bigint name:text; +1 1 row"), epoch: 1)
+        #expect(failure { try first.commit(through: 1) }.mayPass)
+        first.close()
+        world.setFate(nil)
+        let second = try sink.open(sink: name, incarnation: target.incarnation)
+        #expect(second.committedEpoch == nil)
+        _ = try second.write(.drawn("id:bigint name:text; +1 1 row; +1 2 row"), epoch: 2)
+        world.deliverLate()
+        let refusal = failure { try second.commit(through: 2) }
+        #expect(refusal.mayPass, "\(refusal)")
+        second.close()
+        #expect(try sink.open(sink: name, incarnation: target.incarnation).committedEpoch == 1)
+        #expect(try world.rows() == ["1 row"])
+    }
+
     @Test func aTableMadeAnewIsNotTakenForTheOldOne() throws {
         let sink = try world.sink(Self.columns)
         let target = try sink.prepare()
         let writer = try sink.open(sink: name, incarnation: target.incarnation)
         try world.drop("orders")
+        // Until there is another one it may come back.
+        #expect(failure { _ = try sink.open(sink: name, incarnation: target.incarnation) }.mayPass)
         let anew = try sink.prepare()
         #expect(anew.incarnation != target.incarnation)
         let refusal = failure { _ = try sink.open(sink: name, incarnation: target.incarnation) }

@@ -11,9 +11,14 @@ import Testing
 
 /// A table that gets a commit every second for an hour.
 @Suite struct IcebergUpkeepTests {
-    private static let seconds = 3600
+    #if DEBUG
+        /// Unoptimised, an hour of commits takes minutes.
+        private static let seconds = 400
+    #else
+        private static let seconds = 3600
+    #endif
     /// Within the grace of files that nobody names.
-    private static let readerSeconds = 600
+    private static let readerSeconds = min(600, seconds / 2)
 
     @Test(arguments: [false, true]) func anHourOfCommitsLeavesATableThatReadersLike(isUpsert: Bool) throws {
         let seed = UInt64.random(in: 0 ... .max)

@@ -12,12 +12,13 @@ import Synchronization
 @testable import MillConnectors
 
 #if canImport(Glibc)
-import Glibc
+    import Glibc
 #else
-import Darwin
+    import Darwin
 #endif
 
-/// The catalog of this project with its tables on a disk in memory, its clients and sinks without sockets between them, and time that a test moves.
+/// The catalog of this project with its tables on a disk in memory, its clients and sinks without sockets between them, and time that a
+/// test moves.
 final class SinkWorld: Sendable {
     /// What becomes of a request.
     enum Fate {
@@ -25,6 +26,8 @@ final class SinkWorld: Sendable {
         case unsent
         /// It is answered, and the answer is lost.
         case unanswered
+        /// Its sender has given it up long before it arrives, which is when `deliverLate` is called.
+        case late
     }
 
     let clock = VirtualClock()
@@ -32,6 +35,7 @@ final class SinkWorld: Sendable {
     let catalog: LakeCatalog
     let tables: EmbeddedTables
     private let fate = Mutex<(@Sendable (HTTPRequest) -> Fate?)?>(nil)
+    private let held = Mutex<[HTTPRequest]>([])
 
     init(seed: UInt64 = 5) throws {
         environment = Environment(files: MemoryFileSystem(), clock: clock, random: SeededSource(seed))
@@ -39,7 +43,17 @@ final class SinkWorld: Sendable {
         catalog = try LakeCatalog(LakeCatalogOptions(path: nil, warehouseRoot: "file:///lake"), environment: environment) { _ in store }
         tables = EmbeddedTables(catalog, warehouse: "dev")
         // A client's first question makes the warehouse.
-        _ = answer(HTTPRequest("GET", "http://localhost:8181/api/catalog/v1/config?warehouse=dev", headers: ["Authorization": "Bearer none"]))
+        _ = answer(
+            HTTPRequest("GET", "http://localhost:8181/api/catalog/v1/config?warehouse=dev", headers: ["Authorization": "Bearer none"]))
+    }
+
+    func deliverLate() {
+        setFate(nil)
+        let requests = held.withLock { held in
+            defer { held = [] }
+            return held
+        }
+        for request in requests { _ = answer(request) }
     }
 
     func setFate(_ fate: (@Sendable (HTTPRequest) -> Fate?)?) { self.fate.withLock { $0 = fate } }
@@ -50,6 +64,10 @@ final class SinkWorld: Sendable {
             .failure(IOFailure(request.method, path: request.place, errorNumber: errorNumber, detail: "lost"))
         }
         if case .unsent = fate { return lost(EPIPE) }
+        if case .late = fate {
+            held.withLock { $0.append(request) }
+            return lost(ECONNRESET)
+        }
         let target = String(request.url.dropFirst("http://localhost:8181".count))
         let headers = request.headers.fields.map { (name: $0.name.lowercased(), value: $0.value) }
         do {
@@ -116,7 +134,8 @@ extension SinkWorld {
         let text = try JSONValue(try token.get().body)["access_token"].string ?? ""
         _ = try answer(
             HTTPRequest(
-                "DELETE", "http://localhost:8181/api/catalog/v1/dev/namespaces/shop/tables/\(name)", headers: ["Authorization": "Bearer \(text)"])
+                "DELETE", "http://localhost:8181/api/catalog/v1/dev/namespaces/shop/tables/\(name)",
+                headers: ["Authorization": "Bearer \(text)"])
         ).get()
     }
 }

@@ -142,8 +142,11 @@ final class ScriptedTarget: SinkConnector {
         func write(_ batch: DeltaBatch, epoch: Int64) throws(SQLError) -> [RefusedRow] {
             try target.call(.write)
             let committed = target.whole.state.withLock { $0.committedEpoch } ?? 0
-            if epoch <= committed || epoch < staged.last?.epoch ?? 0 { note("epoch \(epoch) was written behind \(committed), \(staged.last?.epoch ?? 0)") }
-            if staged.last.map({ $0.epoch == epoch && $0.weight > 0 }) ?? false, (0..<batch.count).contains(where: { batch.weight($0) < 0 }) {
+            if epoch <= committed || epoch < staged.last?.epoch ?? 0 {
+                note("epoch \(epoch) was written behind \(committed), \(staged.last?.epoch ?? 0)")
+            }
+            if staged.last.map({ $0.epoch == epoch && $0.weight > 0 }) ?? false, (0..<batch.count).contains(where: { batch.weight($0) < 0 })
+            {
                 note("rows are taken back after others were added")
             }
             let fields = batch.columns.indices.map { Field("c\($0)", batch.columns[$0].type) }
@@ -173,7 +176,9 @@ final class ScriptedTarget: SinkConnector {
             let lost: SQLError? = target.whole.state.withLock { $0.lostAnswer }?()
             target.whole.change { state in
                 guard state.generation == target.generation || target.shared == nil else { return }
-                if epoch <= state.committedEpoch ?? 0 { state.problems.append("epoch \(epoch) is committed behind \(state.committedEpoch ?? 0)") }
+                if epoch <= state.committedEpoch ?? 0 {
+                    state.problems.append("epoch \(epoch) is committed behind \(state.committedEpoch ?? 0)")
+                }
                 if clearsFirst {
                     state.rows = [:]
                     state.clears += 1

@@ -138,7 +138,8 @@ import Testing
 
     @Test func whatIsDropppedOrNamedTwiceIsToldAsForOtherObjects() async throws {
         try await withEngine(try MetaStore.inMemory()) { world in
-            try await world.run(Self.definitions + "CREATE SINK out FROM sums WITH (connector = 'memory', type = 'upsert', s3.secret.key = 'hidden')")
+            try await world.run(
+                Self.definitions + "CREATE SINK out FROM sums WITH (connector = 'memory', type = 'upsert', s3.secret.key = 'hidden')")
             let twice = await error(world, "CREATE SINK out FROM sums WITH (connector = 'memory', type = 'upsert')")
             #expect(twice?.sqlState == .duplicateTable)
             try await world.run("CREATE SINK IF NOT EXISTS out FROM sums WITH (connector = 'memory', type = 'upsert')")
@@ -160,7 +161,8 @@ import Testing
     @Test func aSinkThatOnlyAddsHasTheHistory() async throws {
         try await withEngine(try MetaStore.inMemory()) { world in
             try await world.run(Self.definitions + "INSERT INTO t VALUES (1, 1, 'a'), (2, 2, 'b'); FLUSH")
-            try await world.run("CREATE SINK out AS SELECT id, v FROM t WITH (connector = 'memory', type = 'append-only', force_append_only = 'true')")
+            try await world.run(
+                "CREATE SINK out AS SELECT id, v FROM t WITH (connector = 'memory', type = 'append-only', force_append_only = 'true')")
             try await settle(world, "UPDATE t SET v = 'c' WHERE id = 1")
             try await settle(world, "DELETE FROM t WHERE id = 2")
             try await settle(world, "INSERT INTO t VALUES (3, 3, 'd')")
@@ -230,7 +232,9 @@ import Testing
             let isKilled = life == 1
             try await withEngine(meta, workers: isKilled ? workers : 4 - workers, isKilled: isKilled) { world in
                 if life == 0 { try await world.run("RESUME SINK out") }
-                try await settle(world, "UPDATE t SET v = 'life \(life)' WHERE id = 1; DELETE FROM t WHERE id = 2; INSERT INTO t VALUES (\(10 + life), 2, 'x')")
+                try await settle(
+                    world,
+                    "UPDATE t SET v = 'life \(life)' WHERE id = 1; DELETE FROM t WHERE id = 2; INSERT INTO t VALUES (\(10 + life), 2, 'x')")
                 try await expectTarget(world, equals: "sums")
                 // Not in a checkpoint: the next life has it again.
                 try await world.run("INSERT INTO t VALUES (\(20 + life), 5, 'y'); FLUSH")
@@ -377,7 +381,8 @@ import Testing
 
     @Test func anIdleRelationMakesNoCommitsAndNoLag() async throws {
         try await withEngine(try MetaStore.inMemory()) { world in
-            try await world.run(Self.definitions + "CREATE TABLE other (a int); CREATE SINK out FROM t WITH (connector = 'memory', type = 'upsert')")
+            try await world.run(
+                Self.definitions + "CREATE TABLE other (a int); CREATE SINK out FROM t WITH (connector = 'memory', type = 'upsert')")
             try await settle(world, "INSERT INTO t VALUES (1, 1, 'a')")
             await target.until { $0.commits.count == 1 }
             for _ in 0..<5 { try await settle(world, "INSERT INTO other VALUES (1)") }
@@ -401,7 +406,8 @@ import Testing
     @Test func commitsAreAsRareAsTheyAreToBe() async throws {
         try await withEngine(try MetaStore.inMemory()) { world in
             try await world.run(
-                Self.definitions + "SET execution.checkpointing.interval = '60s'; CREATE SINK out FROM t WITH (connector = 'memory', type = 'upsert')")
+                Self.definitions
+                    + "SET execution.checkpointing.interval = '60s'; CREATE SINK out FROM t WITH (connector = 'memory', type = 'upsert')")
             try await settle(world, "INSERT INTO t VALUES (1, 1, 'a')")
             await target.until { $0.commits.count == 1 }
             for number in 2..<6 { try await settle(world, "INSERT INTO t VALUES (\(number), 1, 'a')") }
