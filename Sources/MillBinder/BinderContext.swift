@@ -25,8 +25,7 @@ package struct BinderContext: Sendable {
     package var files: (any FileColumns)?
 
     package init(
-        _ purpose: Purpose, parameterTypes: [SQLType?] = [], parameterValues: [BoundExpression] = [],
-        sessionValues: [String: BoundExpression] = [:],
+        _ purpose: Purpose, parameterTypes: [SQLType?] = [], parameterValues: [BoundExpression] = [], sessionValues: [String: BoundExpression] = [:],
         catalogFunctions: (any CatalogFunctions)? = nil, files: (any FileColumns)? = nil
     ) {
         self.purpose = purpose

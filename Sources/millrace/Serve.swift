@@ -11,8 +11,7 @@ struct Serve: AsyncParsableCommand {
     @Option(
         help: ArgumentHelp(
             "Kafka wire: HOST:PORT[,advertised=HOST:PORT], or off; may be repeated (default: \(KafkaListenAddress.standard.text)).",
-            discussion:
-                "Clients that come to an address are told to connect to what it advertises, so that each can reach it: --kafka localhost:9092 "
+            discussion: "Clients that come to an address are told to connect to what it advertises, so that each can reach it: --kafka localhost:9092 "
                 + "--kafka 0.0.0.0:29092,advertised=kafka:29092 serves this machine and its containers."),
         transform: { try KafkaListenAddress($0) })
     var kafka = [KafkaListenAddress.standard]
@@ -22,9 +21,7 @@ struct Serve: AsyncParsableCommand {
     @Option(
         help: ArgumentHelp(
             "What becomes of a warehouse that is not there: make or refuse.",
-            discussion:
-                "make: it comes into being, on the local disk, when a client with the role service_admin first asks for its configuration.")
-    )
+            discussion: "make: it comes into being, on the local disk, when a client with the role service_admin first asks for its configuration."))
     var catalogUnknownWarehouse = UnknownWarehouse.make
     @Option(
         help: ArgumentHelp(
@@ -33,17 +30,15 @@ struct Serve: AsyncParsableCommand {
     var fileRoots: String?
     @Option(help: "Threads that run views.") var workers = 1
     @Option(help: "Milliseconds from one checkpoint of state to the next.") var checkpointInterval = 1000
+    @Option(help: "MiB that one sink may keep on disk for a target that does not take it.") var outboxMax = 10 << 10
     @Option(help: "trace, debug, info, notice, warning or error.", transform: Self.level) var logLevel = Logger.Level.notice
 
     func validate() throws {
         guard (1...256).contains(workers) else { throw ValidationError("--workers takes 1 to 256") }
         guard (1...3_600_000).contains(checkpointInterval) else { throw ValidationError("--checkpoint-interval takes 1 to 3600000") }
-        guard kafka.count == 1 || !kafka.contains(where: \.address.isOff) else {
-            throw ValidationError("--kafka off does not go with another --kafka")
-        }
-        guard !pg.isOff || !kafka.allSatisfy(\.address.isOff) else {
-            throw ValidationError("--pg off and --kafka off leave nothing to serve")
-        }
+        guard (1...(1 << 30)).contains(outboxMax) else { throw ValidationError("--outbox-max takes 1 to \(1 << 30)") }
+        guard kafka.count == 1 || !kafka.contains(where: \.address.isOff) else { throw ValidationError("--kafka off does not go with another --kafka") }
+        guard !pg.isOff || !kafka.allSatisfy(\.address.isOff) else { throw ValidationError("--pg off and --kafka off leave nothing to serve") }
     }
 
     func run() async throws {
@@ -51,10 +46,8 @@ struct Serve: AsyncParsableCommand {
         let service = ServerService(
             options: Server.Options(
                 dataDirectory: dataDir, pg: pg, kafka: kafka, http: http,
-                catalog: CatalogService.Options(
-                    address: catalog, warehouse: catalogWarehouse, makesWarehouses: catalogUnknownWarehouse == .make),
-                workerCount: workers, fileRoots: fileRoots?.split(separator: ",").map(String.init),
-                checkpointInterval: .milliseconds(checkpointInterval)),
+                catalog: CatalogService.Options(address: catalog, warehouse: catalogWarehouse, makesWarehouses: catalogUnknownWarehouse == .make),
+                workerCount: workers, fileRoots: fileRoots?.split(separator: ",").map(String.init), checkpointInterval: .milliseconds(checkpointInterval), outboxBytesMax: outboxMax << 20),
             logger: logger)
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(

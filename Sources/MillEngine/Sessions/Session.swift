@@ -131,8 +131,7 @@ package final class Session: Sendable {
         try refuseInFailedBlock(statement.statement)
         let context = context
         let binderContext = context.binderContext(
-            .statement(now: engine.environment.clock.nowMicros), parameterTypes: parameterTypes,
-            functions: await engine.catalogFunctions(context))
+            .statement(now: engine.environment.clock.nowMicros), parameterTypes: parameterTypes, functions: await engine.catalogFunctions(context))
         let reader = await engine.reader
         switch statement.statement {
         case .query(let query):
