@@ -47,7 +47,8 @@ struct Serve: AsyncParsableCommand {
             options: Server.Options(
                 dataDirectory: dataDir, pg: pg, kafka: kafka, http: http,
                 catalog: CatalogService.Options(address: catalog, warehouse: catalogWarehouse, makesWarehouses: catalogUnknownWarehouse == .make),
-                workerCount: workers, fileRoots: fileRoots?.split(separator: ",").map(String.init), checkpointInterval: .milliseconds(checkpointInterval), outboxBytesMax: outboxMax << 20),
+                workerCount: workers, fileRoots: fileRoots?.split(separator: ",").map(String.init),
+                checkpointInterval: .milliseconds(checkpointInterval), outboxBytesMax: outboxMax << 20),
             logger: logger)
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(

@@ -20,16 +20,14 @@ final class DeliveryRun {
     /// Written since: the last epoch, when it was opened, and what it comes to.
     private var written: (epoch: Epoch, openedMicros: Int64)?
     private var writtenTotals: OutboxTotals
-    /// When the first of it was written.
-    private var firstWriteNanos: UInt64 = 0
-    private var lastCommitNanos: UInt64
+    /// nil before the first, which waits for nothing.
+    private var lastCommitNanos: UInt64?
 
     init(_ outbox: Outbox, _ refused: RefusedRowLog, _ task: SinkTask, _ writer: any SinkWriter, _ environment: Environment) {
         (self.outbox, self.refused, self.task, self.writer, self.environment) = (outbox, refused, task, writer, environment)
         let progress = outbox.progress
         (totals, writtenTotals, commitCount, committed) = (progress.totals, progress.totals, progress.commitCount, progress.committed)
         cursor = OutboxCursor(outbox)
-        lastCommitNanos = environment.clock.monotonicNanos
     }
 
     /// Compares what the target has with what the outbox has, and goes behind it.
@@ -76,7 +74,6 @@ final class DeliveryRun {
             guard mayGoOn(), !isOverLimit else { return false }
             for frame in try cursor.nextEpoch(before: end) {
                 guard mayGoOn() else { return false }
-                if written == nil { firstWriteNanos = environment.clock.monotonicNanos }
                 written = (frame.epoch, frame.openedAtMicros)
                 try write(frame)
                 writtenTotals.add(frame)
@@ -100,9 +97,9 @@ final class DeliveryRun {
     /// Time until what is written is to be committed; nil when nothing is.
     var timeToCommit: Duration? {
         guard written != nil else { return nil }
-        let since = environment.clock.monotonicNanos &- max(lastCommitNanos, firstWriteNanos &- UInt64(task.commitEvery / .nanoseconds(1)))
-        let left = task.commitEvery - .nanoseconds(Int64(clamping: since))
-        return max(left, .zero)
+        guard let lastCommitNanos else { return .zero }
+        let passed = Duration.nanoseconds(Int64(clamping: environment.clock.monotonicNanos - lastCommitNanos))
+        return max(task.commitEvery - passed, .zero)
     }
 
     var isOverLimit: Bool {

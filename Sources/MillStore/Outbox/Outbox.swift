@@ -207,7 +207,8 @@ package final class Outbox: Sendable {
     private func detach(_ state: inout State, _ reason: SQLError) {
         guard state.detachment == nil else { return }
         state.detachment = reason
-        cut(&state, to: max(state.epochStart, state.durable.end))
+        // What waits in memory may begin in the middle of an epoch.
+        cut(&state, to: state.pending.isEmpty ? max(state.epochStart, state.durable.end) : state.durable.end)
     }
 
     /// Forgets what lies behind a position.

@@ -63,7 +63,15 @@ import Testing
 
     func expectTarget(_ world: EngineWorld, equals relation: String) async throws {
         let wanted = try await rows(world, relation)
-        await target.until { $0.rows == wanted }
+        let limit = ContinuousClock.now + .seconds(20)
+        while target.rows != wanted {
+            guard ContinuousClock.now < limit else {
+                let line = try await text(world, "SHOW SINKS")
+                Issue.record("the target has \(target.rows.count) rows, not the \(wanted.count) of \(relation); the sink is \(line)")
+                return
+            }
+            await Task.yield()
+        }
         let problems = target.state.withLock { $0.problems }
         #expect(problems == [])
     }
@@ -78,12 +86,17 @@ import Testing
         CREATE MATERIALIZED VIEW sums AS SELECT k, count(*) AS n, max(v) AS most FROM t GROUP BY k;
         """
 
+    /// Rows numbered from 1.
+    private static func insert(_ count: Int) -> String {
+        "INSERT INTO t VALUES " + (1...count).map { "(\($0), \($0 % 5), 'a value of some length \($0)')" }.joined(separator: ", ")
+    }
+
     // MARK: What arrives
 
     @Test(arguments: [1, 3]) func anUpsertSinkHoldsWhatTheViewDoes(workers: Int) async throws {
         let meta = try MetaStore.inMemory()
         try await withEngine(meta, workers: workers) { world in
-            try await world.run(Self.definitions + "INSERT INTO t SELECT i, i % 5, 'value ' || i FROM generate_series(1, 100) AS g(i); FLUSH")
+            try await world.run(Self.definitions + "\(Self.insert(100)); FLUSH")
             try await world.run("CREATE SINK out FROM sums WITH (connector = 'memory', type = 'upsert')")
             try await settle(world, "INSERT INTO t VALUES (1000, 1, 'later')")
             try await expectTarget(world, equals: "sums")
@@ -192,7 +205,7 @@ import Testing
     @Test(arguments: [1, 3]) func aLargeViewArrivesInOneCommit(workers: Int) async throws {
         try await withEngine(try MetaStore.inMemory(), workers: workers) { world in
             try await world.run(
-                Self.definitions + "INSERT INTO t SELECT i, i, 'a longer value ' || i FROM generate_series(1, 150000) AS g(i); FLUSH;"
+                Self.definitions + "\(Self.insert(150_000)); FLUSH;"
                     + "CREATE SINK out FROM t WITH (connector = 'memory', type = 'upsert')")
             // Changes while the rows are taken over.
             try await world.run("DELETE FROM t WHERE id % 7 = 0; UPDATE t SET v = 'new' WHERE id % 11 = 0")
@@ -377,7 +390,10 @@ import Testing
     private func untilLag(_ world: EngineWorld, _ lag: String) async throws {
         let limit = ContinuousClock.now + .seconds(30)
         while let line = try await text(world, "SHOW SINKS").first, line[8] != lag || line[9] != lag {
-            guard ContinuousClock.now < limit else { return Issue.record("the sink is \(line)") }
+            guard ContinuousClock.now < limit else {
+                Issue.record("the sink is \(line)")
+                return
+            }
             await Task.yield()
         }
     }
