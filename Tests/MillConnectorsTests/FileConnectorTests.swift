@@ -102,7 +102,7 @@ private final class Scratch {
 
     @Test func aQuoteThatIsNotClosedEndsTheSplitAloudOrItsRecord() throws {
         let scratch = try Scratch()
-        try scratch.write("f.csv", "id\n1\n\"" + String(repeating: "x\n", count: 9 << 20))
+        try scratch.write("f.csv", "id\n1\n\"" + String(repeating: "x", count: 17 << 20))
         let connector = FileConnector(path: scratch.path + "/f.csv", format: .csv(CSVDialect()), files: LocalFileSystem())
         let split = try #require(try connector.currentSplits().first)
         let reader = try connector.openReader(split, at: SplitOffset(0)) {}
