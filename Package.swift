@@ -53,12 +53,9 @@ let modules: [Module] = [
     Module(name: "MillCatalogClient", uses: ["MillBase", "MillIO", "MillHTTPClient", "MillObjectStore", "MillIceberg"]),
     Module(name: "MillBinder", uses: ["MillBase", "MillColumnar", "MillConnectorKit", "MillSQL", "MillExpr", "MillPlan", "MillCatalog"]),
     Module(name: "MillOptimizer", uses: ["MillBase", "MillColumnar", "MillConnectorKit", "MillExpr", "MillPlan"]),
+    Module(name: "MillDataflow", uses: ["MillBase", "MillColumnar", "MillIO", "MillExpr", "MillState", "MillStore", "MillPlan", "MillConnectorKit"]),
     Module(
-        name: "MillDataflow",
-        uses: ["MillBase", "MillColumnar", "MillIO", "MillExpr", "MillState", "MillStore", "MillPlan", "MillConnectorKit"]),
-    Module(
-        name: "MillMeta", uses: ["MillBase", "MillColumnar", "MillConnectorKit", "MillPlan", "MillCatalog", "CChecksum"],
-        packages: [("GRDB", "GRDB.swift")]),
+        name: "MillMeta", uses: ["MillBase", "MillColumnar", "MillConnectorKit", "MillPlan", "MillCatalog", "CChecksum"], packages: [("GRDB", "GRDB.swift")]),
     Module(
         name: "MillConnectors",
         uses: [
@@ -66,32 +63,25 @@ let modules: [Module] = [
             "MillObjectStore", "MillIceberg", "MillCatalogClient", "CRdkafka",
         ]),
     Module(
-        name: "MillLakeCatalog", uses: ["MillBase", "MillColumnar", "MillIO", "MillObjectStore", "MillIceberg", "CCrypto"],
-        packages: [("GRDB", "GRDB.swift")]),
+        name: "MillLakeCatalog", uses: ["MillBase", "MillColumnar", "MillIO", "MillObjectStore", "MillIceberg", "CCrypto"], packages: [("GRDB", "GRDB.swift")]),
     // L6
     Module(
         name: "MillEngine",
         uses: [
-            "MillBase", "MillColumnar", "MillIO", "MillSQL", "MillExpr", "MillState", "MillStore", "MillLog", "MillConnectorKit",
-            "MillPlan", "MillCatalog",
+            "MillBase", "MillColumnar", "MillIO", "MillSQL", "MillExpr", "MillState", "MillStore", "MillLog", "MillConnectorKit", "MillPlan", "MillCatalog",
             "MillBinder", "MillOptimizer", "MillDataflow", "MillMeta", "MillText", "MillHTTPClient", "MillConnectors",
         ]),
     // L7
-    Module(
-        name: "MillPgServer", uses: ["MillBase", "MillColumnar", "MillPgWire", "MillSQL", "MillExpr", "MillEngine"], packages: nio + log),
+    Module(name: "MillPgServer", uses: ["MillBase", "MillColumnar", "MillPgWire", "MillSQL", "MillExpr", "MillEngine"], packages: nio + log),
     Module(name: "MillKafkaServer", uses: ["MillBase", "MillIO", "MillKafkaWire", "MillLog"], packages: nio + log),
     Module(name: "MillHTTPServer", uses: ["MillBase"], packages: nio + log + [("NIOHTTP1", "swift-nio")]),
     Module(
         name: "MillBench",
         uses: [
-            "MillBase", "MillColumnar", "MillIO", "MillText", "MillPgWire", "MillKafkaWire", "MillLog", "MillConnectorKit",
-            "MillConnectors", "MillPlan", "MillStore",
+            "MillBase", "MillColumnar", "MillIO", "MillText", "MillPgWire", "MillKafkaWire", "MillLog", "MillConnectorKit", "MillConnectors", "MillPlan", "MillStore",
             "MillDataflow", "MillEngine", "CJSONDecode", "CRdkafka",
         ]),
-    Module(
-        name: "MillTestKit",
-        uses: ["MillBase", "MillColumnar", "MillIO", "MillSQL", "MillExpr", "MillState", "MillStore", "MillPlan", "MillDataflow"],
-        tests: false),
+    Module(name: "MillTestKit", uses: ["MillBase", "MillColumnar", "MillIO", "MillSQL", "MillExpr", "MillState", "MillStore", "MillPlan", "MillDataflow"], tests: false),
 ]
 
 /// Tests may use MillTestKit and everything their module uses; a few need more.
@@ -119,10 +109,7 @@ let executable = Module(
         "MillTemplate", "MillBench", "MillStore", "MillPlan", "MillConnectorKit", "MillHTTPServer", "MillHTTPClient", "MillObjectStore",
         "MillIceberg", "MillLakeCatalog",
     ],
-    packages: nio + log + [
-        ("ArgumentParser", "swift-argument-parser"), ("ServiceLifecycle", "swift-service-lifecycle"),
-        ("UnixSignals", "swift-service-lifecycle"),
-    ])
+    packages: nio + log + [("ArgumentParser", "swift-argument-parser"), ("ServiceLifecycle", "swift-service-lifecycle"), ("UnixSignals", "swift-service-lifecycle")])
 
 let systemLibraries: [String: Target] = [
     "CRdkafka": .systemLibrary(name: "CRdkafka", pkgConfig: "rdkafka", providers: [.apt(["librdkafka-dev"])]),
@@ -168,10 +155,9 @@ func testUses(_ module: Module) -> [String] {
 }
 
 let hasTests = { (module: Module) in Context.environment["MILLRACE_NO_TESTS"] == nil && module.tests }
-let wanted =
-    only.map { names in
-        closure(names.flatMap { name in byName[name].map { hasTests($0) ? testUses($0) : [name] } ?? [name] })
-    } ?? closure(byName.keys)
+let wanted = only.map { names in
+    closure(names.flatMap { name in byName[name].map { hasTests($0) ? testUses($0) : [name] } ?? [name] })
+} ?? closure(byName.keys)
 
 var targets: [Target] = []
 for module in modules where wanted.contains(module.name) {
@@ -195,8 +181,7 @@ if wanted.contains(executable.name) {
     targets.append(
         .executableTarget(
             name: executable.name,
-            dependencies: executable.uses.map { .byName(name: $0) }
-                + executable.packages.map { .product(name: $0.product, package: $0.package) },
+            dependencies: executable.uses.map { .byName(name: $0) } + executable.packages.map { .product(name: $0.product, package: $0.package) },
             swiftSettings: strict))
 }
 targets += systemLibraries.filter { wanted.contains($0.key) }.sorted { $0.key < $1.key }.map(\.value)

@@ -29,8 +29,7 @@ package protocol SourceConnector: Sendable {
     func highWatermarks(_ splits: [SourceSplit]) throws(SQLError) -> [SourceSplit: SplitOffset]
     /// Opens a reader that starts at `offset`. `onData` may be called from any thread whenever a poll that found nothing
     /// would now find something; it must return at once.
-    func openReader(_ split: SourceSplit, at offset: SplitOffset, onData: @escaping @Sendable () -> Void) throws(SQLError)
-        -> any SplitReader
+    func openReader(_ split: SourceSplit, at offset: SplitOffset, onData: @escaping @Sendable () -> Void) throws(SQLError) -> any SplitReader
     /// Calls `body`, from any thread, whenever `currentSplits` may have another answer, for as long as what it returns is held. nil
     /// when the connector is not told, and has to be asked.
     func onSplitChange(_ body: @escaping @Sendable () -> Void) -> (any Sendable)?

@@ -1,3 +1,4 @@
+
 /// Records of one split as they came, before decoding: one buffer and where each record's value lies in it.
 ///
 /// Or, of a file that is kept in columns, which rows: its decoder reads those by itself, and of them the columns that it was made for.
@@ -117,8 +118,7 @@ extension RawChunk {
         if count == positions.count { return self }
         return RawChunk(
             bytes: bytes, byteCount: byteCount, starts: Array(starts[..<count]), lengths: Array(lengths[..<count]),
-            positions: Array(positions[..<count]), timestamps: timestamps.map { Array($0[..<count]) }, nextOffset: end,
-            partition: partition, file: file,
+            positions: Array(positions[..<count]), timestamps: timestamps.map { Array($0[..<count]) }, nextOffset: end, partition: partition, file: file,
             owner: self)
     }
 }

@@ -23,9 +23,7 @@ package struct ConnectorOptions: Sendable {
         known.formUnion(names)
         let given = names.filter { values[$0] != nil }
         if given.count > 1 {
-            throw SQLError(
-                .invalidParameterValue, "options \"\(given[0])\" and \"\(given[1])\" of connector \"\(connector)\" mean the same",
-                hint: "Give one of them.")
+            throw SQLError(.invalidParameterValue, "options \"\(given[0])\" and \"\(given[1])\" of connector \"\(connector)\" mean the same", hint: "Give one of them.")
         }
         return given.first.flatMap { values.removeValue(forKey: $0) }
     }
@@ -61,8 +59,6 @@ package struct ConnectorOptions: Sendable {
     }
 
     func invalid(_ name: String, _ value: String, expected: String) -> SQLError {
-        SQLError(
-            .invalidParameterValue, "invalid value \"\(value)\" for option \"\(name)\" of connector \"\(connector)\"",
-            hint: "Expected \(expected).")
+        SQLError(.invalidParameterValue, "invalid value \"\(value)\" for option \"\(name)\" of connector \"\(connector)\"", hint: "Expected \(expected).")
     }
 }

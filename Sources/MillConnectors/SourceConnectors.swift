@@ -29,11 +29,10 @@ package enum SourceConnectors {
             throw SQLError(.invalidParameterValue, "option \"connector\" is missing", hint: "Known connectors are: file, kafka, s3.")
         }
         var left = ConnectorOptions(connector: name.lowercased(), options)
-        var asked: SourceFormat?
+        var asked = try SourceFormat(taking: &left)
         if let written {
-            asked = try SourceFormat(format: written.format, encode: written.encode, taking: &left)
-        } else {
-            asked = try SourceFormat(taking: &left)
+            let said = try SourceFormat(format: written.format, encode: written.encode, taking: &left)
+            asked = asked ?? said
         }
         switch left.connector {
         case "kafka":

@@ -11,8 +11,7 @@ struct Serve: AsyncParsableCommand {
     @Option(
         help: ArgumentHelp(
             "Kafka wire: HOST:PORT[,advertised=HOST:PORT], or off; may be repeated (default: \(KafkaListenAddress.standard.text)).",
-            discussion:
-                "Clients that come to an address are told to connect to what it advertises, so that each can reach it: --kafka localhost:9092 "
+            discussion: "Clients that come to an address are told to connect to what it advertises, so that each can reach it: --kafka localhost:9092 "
                 + "--kafka 0.0.0.0:29092,advertised=kafka:29092 serves this machine and its containers."),
         transform: { try KafkaListenAddress($0) })
     var kafka = [KafkaListenAddress.standard]
@@ -22,9 +21,7 @@ struct Serve: AsyncParsableCommand {
     @Option(
         help: ArgumentHelp(
             "What becomes of a warehouse that is not there: make or refuse.",
-            discussion:
-                "make: it comes into being, on the local disk, when a client with the role service_admin first asks for its configuration.")
-    )
+            discussion: "make: it comes into being, on the local disk, when a client with the role service_admin first asks for its configuration."))
     var catalogUnknownWarehouse = UnknownWarehouse.make
     @Option(
         help: ArgumentHelp(

@@ -68,8 +68,7 @@ final class Server: Sendable {
         let health = ServerHealth(environment.clock)
         let http = try await startHTTP(options.http, health, logger)
         let meta = try MetaStore(path: options.dataDirectory + "/meta.db")
-        let catalog = try await CatalogService.start(
-            options.catalog, dataDirectory: options.dataDirectory, environment: environment, logger: logger)
+        let catalog = try await CatalogService.start(options.catalog, dataDirectory: options.dataDirectory, environment: environment, logger: logger)
         if let catalog { health.set(catalog: catalog) }
         let log = try Log(environment: environment, directory: options.dataDirectory + "/log")
         health.set(log: log)
@@ -94,8 +93,7 @@ final class Server: Sendable {
             }
         }
         let keeper = try StateKeeper(
-            environment: environment, directory: options.dataDirectory + "/state",
-            options: StateKeeper.Options(interval: options.checkpointInterval))
+            environment: environment, directory: options.dataDirectory + "/state", options: StateKeeper.Options(interval: options.checkpointInterval))
         let broker = EmbeddedBroker(log: log, addresses: addresses)
         let assembly = Assembly(
             environment: environment, embedded: broker, access: fileAccess(options, environment), warehouses: catalog?.warehouses(environment))
@@ -124,8 +122,7 @@ final class Server: Sendable {
         return Server(
             directoryLock: directoryLock, meta: meta, log: log, dmlLog: dmlLog, engine: engine, kafka: kafka, pg: pg, http: http,
             catalog: catalog, health: health, kafkaAddresses: bound.map(\.description), pgAddress: pgAddress,
-            httpAddress: http?.port.map { "\(options.http.host):\($0)" }, catalogAddress: catalog?.address,
-            ticks: ticks(log, clock, logger),
+            httpAddress: http?.port.map { "\(options.http.host):\($0)" }, catalogAddress: catalog?.address, ticks: ticks(log, clock, logger),
             troubles: troubles(engine, clock, logger), recovery: recovery)
     }
 
@@ -137,8 +134,7 @@ final class Server: Sendable {
         return access
     }
 
-    private static func startHTTP(_ address: ListenAddress, _ health: ServerHealth, _ logger: Logger) async throws(SQLError) -> HTTPServer?
-    {
+    private static func startHTTP(_ address: ListenAddress, _ health: ServerHealth, _ logger: Logger) async throws(SQLError) -> HTTPServer? {
         guard !address.isOff else { return nil }
         let server = HTTPServer(HTTPServerOptions(host: address.host, port: address.port), reporter: health, logger: logger)
         try await server.start()
@@ -148,9 +144,7 @@ final class Server: Sendable {
     /// What was found wrong with the logs.
     private static func tell(_ log: Log, _ dmlLog: DMLLog, _ logger: Logger) {
         for tail in log.truncatedTails + [dmlLog.truncatedTail].compactMap({ $0 }) {
-            logger.warning(
-                "cut a torn tail off",
-                metadata: ["path": "\(tail.path)", "kept_bytes": "\(tail.keptBytes)", "cut_bytes": "\(tail.cutBytes)"])
+            logger.warning("cut a torn tail off", metadata: ["path": "\(tail.path)", "kept_bytes": "\(tail.keptBytes)", "cut_bytes": "\(tail.cutBytes)"])
         }
         for damage in dmlLog.damage { logger.error("damaged transactions", metadata: ["error": "\(damage.sqlError.message)"]) }
         for topic in log.allTopics {
@@ -179,8 +173,7 @@ final class Server: Sendable {
         logger.notice(
             "recovered",
             metadata: [
-                "milliseconds": "\((clock.monotonicNanos - start) / 1_000_000)", "tables": "\(state.tablesRead)",
-                "rows": "\(state.rowsRead)",
+                "milliseconds": "\((clock.monotonicNanos - start) / 1_000_000)", "tables": "\(state.tablesRead)", "rows": "\(state.rowsRead)",
                 "bytes": "\(state.bytesRead)", "moved_jobs": "\(status.movedJobs)",
             ])
     }
@@ -191,8 +184,7 @@ final class Server: Sendable {
 
     private init(
         directoryLock: DirectoryLock, meta: MetaStore, log: Log, dmlLog: DMLLog, engine: Engine, kafka: KafkaServer?, pg: PgServer?,
-        http: HTTPServer?, catalog: CatalogService?, health: ServerHealth, kafkaAddresses: [String], pgAddress: String?,
-        httpAddress: String?,
+        http: HTTPServer?, catalog: CatalogService?, health: ServerHealth, kafkaAddresses: [String], pgAddress: String?, httpAddress: String?,
         catalogAddress: String?, ticks: Task<Void, Never>, troubles: Task<Void, Never>, recovery: Task<Void, any Error>
     ) {
         self.directoryLock = directoryLock
@@ -221,9 +213,7 @@ final class Server: Sendable {
                 for failure in log.takeMaintenanceFailures() {
                     logger.error(
                         "could not delete or compact old records",
-                        metadata: [
-                            "topic": "\(failure.topic)", "partition": "\(failure.partition)", "error": "\(failure.error.sqlError.message)",
-                        ])
+                        metadata: ["topic": "\(failure.topic)", "partition": "\(failure.partition)", "error": "\(failure.error.sqlError.message)"])
                 }
             }
         }

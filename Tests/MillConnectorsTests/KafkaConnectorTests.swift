@@ -5,9 +5,7 @@ import Testing
 @testable import MillConnectors
 
 @Suite(.serialized) struct KafkaConnectorTests {
-    private func connector(_ servers: String, _ topic: String, _ more: [String: String] = [:], timeoutMillis: Int = 5000) throws
-        -> KafkaConnector
-    {
+    private func connector(_ servers: String, _ topic: String, _ more: [String: String] = [:], timeoutMillis: Int = 5000) throws -> KafkaConnector {
         let options = ["topic": topic, "properties.bootstrap.server": servers].merging(more) { $1 }
         return try KafkaConnector(options: ConnectorOptions(connector: "kafka", options), embedded: nil, timeoutMillis: timeoutMillis)
     }
@@ -44,10 +42,7 @@ import Testing
         cluster.produce("events", 0, ["c", nil, ""])
         let bell = Bell()
         let reader = try connector.openReader(split("events", 0), at: origin[split("events", 0)]!) { bell.ring() }
-        #expect(
-            try read(reader, bell, count: 3) == [
-                .init(position: 2, value: "c"), .init(position: 3, value: nil), .init(position: 4, value: ""),
-            ])
+        #expect(try read(reader, bell, count: 3) == [.init(position: 2, value: "c"), .init(position: 3, value: nil), .init(position: 4, value: "")])
         reader.close()
     }
 
@@ -125,8 +120,7 @@ import Testing
 
     @Test func aTopicThatIsUnknownHasNoSplits() throws {
         let cluster = MockCluster()
-        let connector = try connector(
-            cluster.bootstrapServers, "later", ["scan.startup.mode": "latest", "properties.allow.auto.create.topics": "false"])
+        let connector = try connector(cluster.bootstrapServers, "later", ["scan.startup.mode": "latest", "properties.allow.auto.create.topics": "false"])
         // The mock cluster makes every topic that is asked for; a real broker does not.
         #expect(try connector.resolveOrigin().values.allSatisfy { $0 == SplitOffset(0) })
     }

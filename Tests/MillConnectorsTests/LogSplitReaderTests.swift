@@ -8,9 +8,9 @@ import Testing
 @testable import MillLog
 
 #if canImport(Glibc)
-    import Glibc
+import Glibc
 #else
-    import Darwin
+import Darwin
 #endif
 
 @Suite struct LogSplitReaderTests {
@@ -109,14 +109,10 @@ import Testing
         }
 
         mutating func write(_ value: String) throws {
-            let _: Void = try Self.wait {
-                log.transactions.add([PartitionPlace(topic: "t", partition: 0)], to: "x", producer, completion: $0)
-            }
+            let _: Void = try Self.wait { log.transactions.add([PartitionPlace(topic: "t", partition: 0)], to: "x", producer, completion: $0) }
             var builder = RecordBatchBuilder()
             builder.append(value: Array(value.utf8), timestamp: 1000)
-            (builder.producerID, builder.producerEpoch, builder.baseSequence, builder.isTransactional) = (
-                producer.id, producer.epoch, sequence, true
-            )
+            (builder.producerID, builder.producerEpoch, builder.baseSequence, builder.isTransactional) = (producer.id, producer.epoch, sequence, true)
             sequence += 1
             _ = try #require(log.topic(named: "t")?.partition(0)).appendAndWait(builder.finish())
         }
@@ -275,9 +271,7 @@ import Testing
         let reader = try connector.openReader(split, at: SplitOffset(0)) {}
         let error = #expect(throws: SQLError.self) { while try reader.poll(maxRecords: 1, maxBytes: 1 << 20) != nil {} }
         #expect(error?.sqlState == .dataCorrupted)
-        #expect(
-            error?.message.hasPrefix("a record of \"t/0\" at or after offset 1 is damaged: record batch has checksum") == true,
-            "\(String(describing: error))")
+        #expect(error?.message.hasPrefix("a record of \"t/0\" at or after offset 1 is damaged: record batch has checksum") == true, "\(String(describing: error))")
         #expect(error?.mayPass == false)
     }
 

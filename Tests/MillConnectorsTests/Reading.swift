@@ -3,9 +3,9 @@ import MillConnectorKit
 import Synchronization
 
 #if canImport(Glibc)
-    import Glibc
+import Glibc
 #else
-    import Darwin
+import Darwin
 #endif
 
 /// A record as a reader gave it.
@@ -27,9 +27,7 @@ extension RawChunk {
 
     /// Each record is followed by a newline.
     var isFollowedByNewlines: Bool {
-        (0..<count).allSatisfy {
-            lengths[$0] < 0 || [10, 13].contains(bytes.load(fromByteOffset: Int(starts[$0]) + Int(lengths[$0]), as: UInt8.self))
-        }
+        (0..<count).allSatisfy { lengths[$0] < 0 || [10, 13].contains(bytes.load(fromByteOffset: Int(starts[$0]) + Int(lengths[$0]), as: UInt8.self)) }
     }
 }
 

@@ -5,9 +5,9 @@ import Testing
 @testable import MillConnectors
 
 #if canImport(Glibc)
-    import Glibc
+import Glibc
 #else
-    import Darwin
+import Darwin
 #endif
 
 /// Against the broker that `MILLRACE_TEST_KAFKA` names (host:port), which must create topics by itself.
@@ -32,8 +32,7 @@ private let realBroker = getenv("MILLRACE_TEST_KAFKA").map { String(cString: $0)
         #expect(try connector(topic, ["scan.startup.mode": "latest"]).resolveOrigin()[split] == SplitOffset(5000))
         let bell = Bell()
         let reader = try earliest.openReader(split, at: SplitOffset(0)) { bell.ring() }
-        #expect(
-            try read(reader, bell, count: 5000) == values.enumerated().map { ReadRecord(position: Int64($0.offset), value: $0.element) })
+        #expect(try read(reader, bell, count: 5000) == values.enumerated().map { ReadRecord(position: Int64($0.offset), value: $0.element) })
         MockCluster.produce(to: servers, topic, 0, ["later", nil])
         #expect(try read(reader, bell, count: 2).map(\.value) == ["later", nil])
         reader.close()
@@ -47,8 +46,7 @@ private let realBroker = getenv("MILLRACE_TEST_KAFKA").map { String(cString: $0)
         MockCluster.produce(to: try #require(realBroker), topic, 0, ["a", "b", "c"], millis: 1_700_000_000_000)
         let split = SourceSplit(name: "\(topic)/0", topic: topic, partition: 0)
         for (millis, offset) in [("1600000000000", 0), ("1700000000001", 1), ("1800000000000", 3)] as [(String, Int64)] {
-            #expect(
-                try connector(topic, ["scan.startup.timestamp.millis": millis]).resolveOrigin()[split] == SplitOffset(offset), "\(millis)")
+            #expect(try connector(topic, ["scan.startup.timestamp.millis": millis]).resolveOrigin()[split] == SplitOffset(offset), "\(millis)")
         }
     }
 }

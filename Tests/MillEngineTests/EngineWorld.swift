@@ -23,8 +23,7 @@ final class EngineWorld: Sendable {
             let keys = rows { column, row -> String? in
                 switch column.scalar(row) {
                 case .interval(let interval): "\(interval.comparable) microseconds"
-                case .decimal(let number) where number.kind == .finite:
-                    "\(Decimal(unscaled: number.normalized.unscaled, scale: number.normalized.scale))"
+                case .decimal(let number) where number.kind == .finite: "\(Decimal(unscaled: number.normalized.unscaled, scale: number.normalized.scale))"
                 case .float(let number) where number == 0: "0"
                 default: column.text(row)
                 }

@@ -8,8 +8,7 @@ import Testing
 /// The decoder against a reader that works one byte at a time, on records that are often damaged.
 @Suite struct JSONRecordDecoderLawTests {
     private static let fields = [
-        Field("id", .int64), Field("Name", .varchar), Field("small", .int16), Field("ratio", .float64), Field("flag", .boolean),
-        Field("a_rather_long_column", .int32),
+        Field("id", .int64), Field("Name", .varchar), Field("small", .int16), Field("ratio", .float64), Field("flag", .boolean), Field("a_rather_long_column", .int32),
     ]
 
     /// What a record should become: nil when refused whole, else its row and the columns refused.
@@ -37,14 +36,11 @@ import Testing
         switch (value, type) {
         case (.bool(let value), .boolean), (.bool(let value), .varchar): return "\(value)"
         case (.string(nil), _): return nil
-        case (.string(let text?), .varchar), (.number(let text), .varchar), (.array(let text), .varchar), (.object(let text, _), .varchar):
-            return text
+        case (.string(let text?), .varchar), (.number(let text), .varchar), (.array(let text), .varchar), (.object(let text, _), .varchar): return text
         case (.string(let text?), .boolean): return ["true", "false"].contains(text.lowercased()) ? text.lowercased() : nil
         case (.string(let text?), .float64), (.number(let text), .float64):
             if case .string = value, text == "NaN" { return "nan" }
-            guard text.contains(where: \.isNumber), text.allSatisfy({ "0123456789+-.eE".contains($0) }), let number = Double(text),
-                number.isFinite
-            else { return nil }
+            guard text.contains(where: \.isNumber), text.allSatisfy({ "0123456789+-.eE".contains($0) }), let number = Double(text), number.isFinite else { return nil }
             return "\(number)"
         case (.string(let text?), .int64), (.number(let text), .int64): return whole(text).flatMap { Int64($0) }.map { "\($0)" }
         case (.string(let text?), .int32), (.number(let text), .int32): return whole(text).flatMap { Int32($0) }.map { "\($0)" }
@@ -121,8 +117,7 @@ import Testing
 
     @Test func everyTruncationOfARecordIsRefused() {
         let whole = Array(
-            #"{"id":123456789,"Name":"a \"quoted\" \u00e9 ☂ text","small":-12,"ratio":1.5e10,"flag":true,"nested":{"x":[1,2,{"y":null}]},"a_rather_long_column":7}"#
-                .utf8)
+            #"{"id":123456789,"Name":"a \"quoted\" \u00e9 ☂ text","small":-12,"ratio":1.5e10,"flag":true,"nested":{"x":[1,2,{"y":null}]},"a_rather_long_column":7}"#.utf8)
         let decoder = JSONRecordDecoder(fields: Self.fields, wanted: [.field(0), .field(1)])
         #expect(decoder.decode(.records([whole])).rejects == [])
         let cut = (0..<whole.count).map { Optional(Array(whole[..<$0])) }

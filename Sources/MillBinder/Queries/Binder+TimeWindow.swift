@@ -112,8 +112,7 @@ extension Binder {
         }
         guard size / slide <= Binder.windowsPerRowMax else {
             throw SQLError(
-                .invalidParameterValue, "each row would fall into \(size / slide) windows",
-                hint: "At most \(Binder.windowsPerRowMax) are possible.",
+                .invalidParameterValue, "each row would fall into \(size / slide) windows", hint: "At most \(Binder.windowsPerRowMax) are possible.",
                 at: arguments[2].span.source)
         }
         let required = function.requiredCount
@@ -152,8 +151,7 @@ extension Binder {
             return try aliased(plan, names: plan.schema.map(\.name), nil, [], defaultName: nil)
         default:
             throw SQLError(
-                .syntaxError, "the first argument of a window function in FROM must be a relation",
-                hint: "Name a source, table, view or WITH query.",
+                .syntaxError, "the first argument of a window function in FROM must be a relation", hint: "Name a source, table, view or WITH query.",
                 at: argument.span.source)
         }
     }
@@ -193,8 +191,7 @@ extension Binder {
         do { value = try constant(try coerce(bound, to: .interval, at: span)) } catch {
             if error.sqlState == .datatypeMismatch {
                 throw SQLError(
-                    .datatypeMismatch, "the \(role) of \(function) must be an interval, not \(bound.type.name)",
-                    hint: "Write INTERVAL '15 SECONDS'.",
+                    .datatypeMismatch, "the \(role) of \(function) must be an interval, not \(bound.type.name)", hint: "Write INTERVAL '15 SECONDS'.",
                     at: span)
             }
             throw error.located(at: span)

@@ -147,8 +147,9 @@ final class FileSplitReader: SplitReader {
                 hint: delimiter == nil ? "Lines of the file must end with a newline." : "Perhaps a quote there is not closed.")
         }
         // One byte stays free for the newline after the last line.
-        let fresh = pool.take(max(blockBytes, left * 2) + 1)
-        let wanted = min(max(blockBytes, left * 2) - left, end - position - left)
+        let room = max(blockBytes, min(left * 2, recordMax))
+        let fresh = pool.take(room + 1)
+        let wanted = min(room - left, end - position - left)
         let target = UnsafeMutableRawBufferPointer(start: fresh.start + left, count: wanted)
         let count = try read(at: position + left, into: target)
         guard count > 0 else { return false }

@@ -45,11 +45,21 @@ final class FolderSink: SinkConnector {
                 }
             }
             let incarnation = String(decoding: try store.get(place), as: UTF8.self)
-            let others = try store.list(FolderState.directory(of: options.folder)).filter { $0.location.hasSuffix(FolderState.fileName) }
-                .count
-            let notice = "folder \"\(options.folder)\" has files of \(others == 1 ? "another sink" : "\(others) other sinks") too"
-            return SinkTarget(incarnation: incarnation, notices: others == 0 ? [] : [notice])
+            return SinkTarget(incarnation: incarnation, notices: try notices())
         } catch { throw error.sqlError }
+    }
+
+    private func notices() throws(IOFailure) -> [String] {
+        let directory = FolderState.directory(of: options.folder)
+        var notices: [String] = []
+        let others = try store.list(directory).filter { $0.location.hasSuffix("/" + FolderState.fileName) }.count
+        if others > 0 {
+            notices.append("folder \"\(options.folder)\" has files of \(others == 1 ? "another sink" : "\(others) other sinks") too")
+        }
+        if let s3 = store as? S3ObjectStore, try !s3.enforcesConditions(under: directory) {
+            notices.append("the store ignores conditions of puts: only this server may write into folder \"\(options.folder)\"")
+        }
+        return notices
     }
 
     func open(sink: SinkName, incarnation: String?) throws(SQLError) -> any SinkWriter {

@@ -110,7 +110,9 @@ final class FolderWriter: SinkWriter {
         let rows = try added(of: batch)
         for part in partitioner.split(batch, rows, &refused) {
             let columns = stored.map { batch.columns[$0] }
-            refused += try append(columns, part.rows, to: try file(of: part.key))
+            // Without copies of rows as many as there are are all of them.
+            let isWhole = batch.weights == nil && part.rows.count == batch.count
+            refused += try append(columns, part.rows, isWhole: isWhole, to: try file(of: part.key))
         }
         while open.count > 1, open.values.reduce(0, { $0 + $1.bufferedByteCount }) > Self.bufferedBytesMax,
             let largest = open.values.max(by: { $0.bufferedByteCount < $1.bufferedByteCount })
@@ -137,7 +139,7 @@ final class FolderWriter: SinkWriter {
     }
 
     /// Appends those rows that the columns of the file can hold.
-    private func append(_ columns: [Column], _ rows: [UInt32], to file: FolderFile) throws(SQLError) -> [RefusedRow] {
+    private func append(_ columns: [Column], _ rows: [UInt32], isWhole: Bool, to file: FolderFile) throws(SQLError) -> [RefusedRow] {
         var refused: [RefusedRow] = []
         var waiting = [rows[...]]
         while var part = waiting.popLast() {
@@ -149,9 +151,12 @@ final class FolderWriter: SinkWriter {
                 part = part[..<end]
             }
             do throws(ParquetError) {
-                let picked = part.withUnsafeBufferPointer { rows in
-                    columns.map { $0.gather(rows.baseAddress.unsafelyUnwrapped, count: rows.count) }
-                }
+                let picked =
+                    isWhole && part.count == rows.count
+                    ? columns
+                    : part.withUnsafeBufferPointer { rows in
+                        columns.map { $0.gather(rows.baseAddress.unsafelyUnwrapped, count: rows.count) }
+                    }
                 try file.append(picked, count: part.count, at: writeCount)
                 pending.rowCount += Int64(part.count)
             } catch {

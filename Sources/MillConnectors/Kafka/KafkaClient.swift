@@ -91,12 +91,8 @@ final class KafkaClient: @unchecked Sendable {
         }
     }
 
-    static func text(_ buffer: [CChar]) -> String {
-        String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    }
-    static func text(_ error: rd_kafka_resp_err_t) -> String {
-        rd_kafka_err2str(error).map { String(cString: $0) } ?? "error \(error.rawValue)"
-    }
+    static func text(_ buffer: [CChar]) -> String { String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self) }
+    static func text(_ error: rd_kafka_resp_err_t) -> String { rd_kafka_err2str(error).map { String(cString: $0) } ?? "error \(error.rawValue)" }
 
     /// What is wrong with the connection now, if anything.
     var status: String? { shared.state.withLock { $0.status } }
@@ -134,9 +130,7 @@ final class KafkaClient: @unchecked Sendable {
     }
 
     /// For each partition the first offset at or after a time, or nil when there is none.
-    func offsets(_ topic: String, _ partitions: [Int32], atMillis millis: Int64, timeoutMillis: Int32) throws(KafkaFailure) -> [Int32:
-        Int64?]
-    {
+    func offsets(_ topic: String, _ partitions: [Int32], atMillis millis: Int64, timeoutMillis: Int32) throws(KafkaFailure) -> [Int32: Int64?] {
         guard !partitions.isEmpty, let list = rd_kafka_topic_partition_list_new(Int32(partitions.count)) else { return [:] }
         defer { rd_kafka_topic_partition_list_destroy(list) }
         for partition in partitions { rd_kafka_topic_partition_list_add(list, topic, partition).pointee.offset = millis }

@@ -5,9 +5,9 @@ import MillLog
 import Synchronization
 
 #if canImport(Glibc)
-    import Glibc
+import Glibc
 #else
-    import Darwin
+import Darwin
 #endif
 
 /// `connector = 'kafka'`: one topic of any broker; a split is a partition, named `topic/partition`.
@@ -117,8 +117,7 @@ package final class KafkaConnector: SourceConnector {
                 guard error.isTransient, deadline - Self.nowMillis() > 100 else {
                     let reason = client.status ?? KafkaClient.text(error.code)
                     throw SQLError(
-                        .connectionFailure,
-                        "could not reach topic \"\(options.topic)\" at Kafka broker \"\(options.bootstrapServers)\": \(reason)",
+                        .connectionFailure, "could not reach topic \"\(options.topic)\" at Kafka broker \"\(options.bootstrapServers)\": \(reason)",
                         hint: "Check properties.bootstrap.server and that the broker is up.")
                 }
             }
@@ -134,8 +133,7 @@ package final class KafkaConnector: SourceConnector {
 
     package func currentSplits() throws(SQLError) -> [SourceSplit] {
         if let embedded { return (try topic(in: embedded.log)?.partitions ?? []).map { split($0.index) } }
-        return try ask { client, timeout throws(KafkaFailure) in try client.partitions(of: options.topic, timeoutMillis: timeout) }.map(
-            split)
+        return try ask { client, timeout throws(KafkaFailure) in try client.partitions(of: options.topic, timeoutMillis: timeout) }.map(split)
     }
 
     package func onSplitChange(_ body: @escaping @Sendable () -> Void) -> (any Sendable)? {
@@ -191,9 +189,7 @@ package final class KafkaConnector: SourceConnector {
         return marks
     }
 
-    package func openReader(_ split: SourceSplit, at offset: SplitOffset, onData: @escaping @Sendable () -> Void) throws(SQLError)
-        -> any SplitReader
-    {
+    package func openReader(_ split: SourceSplit, at offset: SplitOffset, onData: @escaping @Sendable () -> Void) throws(SQLError) -> any SplitReader {
         if let embedded {
             guard let partition = try topic(in: embedded.log)?.partition(split.partition) else {
                 throw SQLError(.undefinedObject, "topic \"\(split.topic)\" has no partition \(split.partition)")

@@ -25,9 +25,7 @@ struct KafkaSourceOptions: Sendable {
         var options = options
         topic = try options.require("topic", or: "kafka.topic", hint: "Set it to the topic to read.")
         guard !topic.contains(",") else {
-            throw SQLError(
-                .featureNotSupported, "a source reads one topic, not \"\(topic)\"",
-                hint: "Create a source for each topic and UNION ALL them.")
+            throw SQLError(.featureNotSupported, "a source reads one topic, not \"\(topic)\"", hint: "Create a source for each topic and UNION ALL them.")
         }
         guard Topic.isLegalName(topic) else { throw LogError.invalidTopicName(topic).sqlError }
         bootstrapServers = try options.require(
@@ -83,8 +81,7 @@ struct KafkaSourceOptions: Sendable {
 
     /// Properties of the Java client under librdkafka's name.
     private static let renamed = [
-        "fetch.max.wait.ms": "fetch.wait.max.ms", "receive.buffer.bytes": "socket.receive.buffer.bytes",
-        "send.buffer.bytes": "socket.send.buffer.bytes",
+        "fetch.max.wait.ms": "fetch.wait.max.ms", "receive.buffer.bytes": "socket.receive.buffer.bytes", "send.buffer.bytes": "socket.send.buffer.bytes",
         "request.timeout.ms": "socket.timeout.ms",
     ]
 

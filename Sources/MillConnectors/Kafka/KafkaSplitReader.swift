@@ -33,9 +33,7 @@ final class KafkaSplitReader: SplitReader {
 
     let isFinished = false
 
-    init(_ client: KafkaClient, _ split: SourceSplit, at offset: SplitOffset, pool: BlockPool, onData: @escaping @Sendable () -> Void)
-        throws(SQLError)
-    {
+    init(_ client: KafkaClient, _ split: SourceSplit, at offset: SplitOffset, pool: BlockPool, onData: @escaping @Sendable () -> Void) throws(SQLError) {
         guard let topic = rd_kafka_topic_new(client.handle, split.topic, nil) else {
             client.releasePartition(split.name)
             throw SQLError(.invalidParameterValue, "\"\(split.topic)\" is not a topic name")
@@ -46,8 +44,7 @@ final class KafkaSplitReader: SplitReader {
             throw SQLError(.outOfMemory, "out of memory")
         }
         let wake = Unmanaged.passRetained(Wake(onData))
-        rd_kafka_queue_cb_event_enable(
-            queue, { _, opaque in opaque.map { Unmanaged<Wake>.fromOpaque($0).takeUnretainedValue().onData() } }, wake.toOpaque())
+        rd_kafka_queue_cb_event_enable(queue, { _, opaque in opaque.map { Unmanaged<Wake>.fromOpaque($0).takeUnretainedValue().onData() } }, wake.toOpaque())
         guard rd_kafka_consume_start_queue(topic, split.partition, offset.position, queue) == 0 else {
             let reason = KafkaClient.text(rd_kafka_last_error())
             rd_kafka_queue_cb_event_enable(queue, nil, nil)
@@ -87,9 +84,7 @@ final class KafkaSplitReader: SplitReader {
         guard isOpen else { return nil }
         var low: Int64 = 0
         var high: Int64 = 0
-        guard rd_kafka_get_watermark_offsets(client.handle, split.topic, split.partition, &low, &high) == RD_KAFKA_RESP_ERR_NO_ERROR,
-            high >= 0
-        else { return nil }
+        guard rd_kafka_get_watermark_offsets(client.handle, split.topic, split.partition, &low, &high) == RD_KAFKA_RESP_ERR_NO_ERROR, high >= 0 else { return nil }
         return SplitOffset(high)
     }
 
@@ -194,18 +189,13 @@ final class KafkaSplitReader: SplitReader {
         case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET, RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE:
             failure = SQLError(
                 .objectNotInPrerequisiteState, "offset \(gathered.nextOffset) of \"\(split.name)\" is out of range",
-                detail: Self.detail(message),
-                hint: "The broker no longer has these records, or the topic was made anew. Drop the source and create it again.")
+                detail: Self.detail(message), hint: "The broker no longer has these records, or the topic was made anew. Drop the source and create it again.")
         case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC, RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
-            failure = SQLError(
-                .undefinedObject, "topic \"\(split.topic)\" has no partition \(split.partition)", detail: Self.detail(message))
+            failure = SQLError(.undefinedObject, "topic \"\(split.topic)\" has no partition \(split.partition)", detail: Self.detail(message))
         case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, RD_KAFKA_RESP_ERR__AUTHENTICATION:
             failure = SQLError(.invalidAuthorization, "reading \"\(split.name)\" is not allowed", detail: Self.detail(message))
-        case RD_KAFKA_RESP_ERR__BAD_MSG, RD_KAFKA_RESP_ERR__BAD_COMPRESSION, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE,
-            RD_KAFKA_RESP_ERR_INVALID_MSG:
-            failure = SQLError(
-                .dataCorrupted, "the record at or after offset \(gathered.nextOffset) of \"\(split.name)\" cannot be read",
-                detail: Self.detail(message))
+        case RD_KAFKA_RESP_ERR__BAD_MSG, RD_KAFKA_RESP_ERR__BAD_COMPRESSION, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, RD_KAFKA_RESP_ERR_INVALID_MSG:
+            failure = SQLError(.dataCorrupted, "the record at or after offset \(gathered.nextOffset) of \"\(split.name)\" cannot be read", detail: Self.detail(message))
         default: client.setStatus(Self.detail(message))
         }
         gathered.isAtFailure = failure != nil

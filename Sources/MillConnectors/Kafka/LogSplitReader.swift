@@ -43,17 +43,13 @@ final class LogSplitReader: SplitReader {
     }
 
     /// Where a source that begins now begins.
-    static func origin(of partition: PartitionLog, _ startup: KafkaSourceOptions.Startup, _ isolation: ReadIsolation) throws(SQLError)
-        -> Int64
-    {
+    static func origin(of partition: PartitionLog, _ startup: KafkaSourceOptions.Startup, _ isolation: ReadIsolation) throws(SQLError) -> Int64 {
         let end = partition.readableEnd(isolation)
         switch startup {
         case .earliest: return partition.logStartOffset
         case .latest: return end
         case .timestamp(let millis):
-            do throws(LogError) { return min(try partition.offset(forTimestamp: millis)?.offset ?? end, end) } catch {
-                throw error.sqlError
-            }
+            do throws(LogError) { return min(try partition.offset(forTimestamp: millis)?.offset ?? end, end) } catch { throw error.sqlError }
         }
     }
 

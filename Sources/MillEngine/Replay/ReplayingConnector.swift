@@ -36,9 +36,7 @@ final class ReplayingConnector: SourceConnector {
         return found
     }
 
-    func openReader(_ split: SourceSplit, at offset: SplitOffset, onData: @escaping @Sendable () -> Void) throws(SQLError)
-        -> any SplitReader
-    {
+    func openReader(_ split: SourceSplit, at offset: SplitOffset, onData: @escaping @Sendable () -> Void) throws(SQLError) -> any SplitReader {
         guard split == Self.split else { return try connector.openReader(split, at: offset, onData: onData) }
         // What is read was synced before.
         guard (0...Int64(log.count)).contains(offset.position) else {
