@@ -181,6 +181,8 @@ import Testing
 
     @Test func afterAFailedSyncAllIsWrittenAnew() throws {
         let files = MemoryFileSystem()
+        try files.createDirectory("/data")
+        try files.syncDirectory("/")
         let life = try Life(files)
         for _ in 0..<6 { life.append() }
         files.setFault { operation, path in operation == .sync && path.contains("segment") ? 5 : nil }
@@ -278,6 +280,9 @@ import Testing
 
     @Test func refusedRowsBehindTheTargetAreCutOff() throws {
         let files = MemoryFileSystem()
+        // Whoever begins a data directory makes it durable.
+        try files.createDirectory("/data")
+        try files.syncDirectory("/")
         func entry(_ epoch: UInt64) -> RefusedEntry {
             RefusedEntry(epoch: Epoch(epoch), refusedAtMicros: 5, column: epoch == 1 ? "c" : nil, reason: "no", row: "{}")
         }
