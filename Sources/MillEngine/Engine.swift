@@ -265,6 +265,18 @@ package actor Engine {
     /// The functions that answer from the catalog as it is now.
     func catalogFunctions(_ session: SessionContext) -> CatalogLookup { CatalogLookup(session.systemContext(catalog)) }
 
+    /// Runs blocking work (a broker's answer, a file) away from the actor's thread.
+    nonisolated func offActor<T: Sendable>(_ body: @escaping @Sendable () throws(SQLError) -> T) async throws(SQLError) -> T {
+        let result: Result<T, SQLError> = await withCheckedContinuation { continuation in
+            do throws(ThreadFailure) {
+                _ = try PinnedThread {
+                    do throws(SQLError) { continuation.resume(returning: .success(try body())) } catch { continuation.resume(returning: .failure(error)) }
+                }
+            } catch { continuation.resume(returning: .failure(error.sqlError)) }
+        }
+        return try result.get()
+    }
+
     /// The same, for no longer than a time and until the statement is cancelled; the work then ends by itself and comes to nothing.
     /// - Throws: 57014, and 08006 when the time is over.
     nonisolated func offActor<T: Sendable>(
@@ -283,18 +295,6 @@ package actor Engine {
                 do throws(SQLError) { answer.give(.success(try await self.offActor(body))) } catch { answer.give(.failure(error)) }
                 timer.cancel()
             }
-        }
-        return try result.get()
-    }
-
-    /// Runs blocking work (a broker's answer, a file) away from the actor's thread.
-    nonisolated func offActor<T: Sendable>(_ body: @escaping @Sendable () throws(SQLError) -> T) async throws(SQLError) -> T {
-        let result: Result<T, SQLError> = await withCheckedContinuation { continuation in
-            do throws(ThreadFailure) {
-                _ = try PinnedThread {
-                    do throws(SQLError) { continuation.resume(returning: .success(try body())) } catch { continuation.resume(returning: .failure(error)) }
-                }
-            } catch { continuation.resume(returning: .failure(error.sqlError)) }
         }
         return try result.get()
     }

@@ -8,22 +8,32 @@ import MillSQL
 /// CREATE CATALOG and DROP CATALOG.
 extension Engine {
     func attachCatalog(_ statement: CreateNamespace, session: SessionContext, _ notices: inout [SQLError]) async throws(SQLError) {
-        try await definitions.lock(unless: session.cancellation)
-        defer { definitions.unlock() }
         let name = try Self.catalogName(statement.name)
-        guard !attached.isMade(name) else {
-            guard statement.ifNotExists else {
-                throw SQLError(.duplicateDatabase, "catalog \"\(name)\" already exists", at: statement.name.span.source)
-            }
-            notices.append(SQLError(.successfulCompletion, "catalog \"\(name)\" already exists, skipping"))
-            return
-        }
+        if try isMade(name, statement, &notices) { return }
         let options = statement.options.map { CatalogOption($0.key, Binder.text(of: $0)) }
         let catalog = try assembly.catalog(options: options)
         // What cannot be reached is told now; a catalog that is away later is an error of the query that names it.
-        _ = try await offActor { () throws(SQLError) in try catalog.namespaces() }
+        _ = try await offActor(for: Self.catalogPatience, unless: session.cancellation, what: "the catalog") { () throws(SQLError) in
+            try catalog.namespaces()
+        }
+        try await definitions.lock(unless: session.cancellation)
+        defer { definitions.unlock() }
+        if try isMade(name, statement, &notices) { return }
         try await store { (meta) throws(SQLError) in try meta.attach(StoredAttachment(name: name, options: options)) }
         attached.attach(catalog, as: name)
+    }
+
+    /// How long CREATE CATALOG waits.
+    private static let catalogPatience = Duration.seconds(60)
+
+    /// - Throws: 42P04 when that is a mistake.
+    private func isMade(_ name: String, _ statement: CreateNamespace, _ notices: inout [SQLError]) throws(SQLError) -> Bool {
+        guard attached.isMade(name) else { return false }
+        guard statement.ifNotExists else {
+            throw SQLError(.duplicateDatabase, "catalog \"\(name)\" already exists", at: statement.name.span.source)
+        }
+        notices.append(SQLError(.successfulCompletion, "catalog \"\(name)\" already exists, skipping"))
+        return true
     }
 
     /// Forgets a catalog; its tables stay as they are.
