@@ -171,7 +171,6 @@ def main():
             together(checks, connection, lake)
         attached(checks, server, catalog)
         server.kill()
-        server.ready.clear()
         server.start()
         checks.check(server.wait_ready(), "the server starts again")
         with server.connect() as connection:

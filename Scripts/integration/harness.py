@@ -69,7 +69,9 @@ class Server:
         if not BINARY.exists():
             sys.exit(f"{BINARY} is missing: run make build")
         self.process = subprocess.Popen([*self.wrapper, BINARY, *self.arguments], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-        threading.Thread(target=self._read, daemon=True).start()
+        # Of this process alone: the reader of one that was killed sees its end when the next may be under way.
+        self.addresses, self.ready = {}, threading.Event()
+        threading.Thread(target=self._read, args=(self.process.stderr, self.addresses, self.ready), daemon=True).start()
 
     def wait_ready(self, seconds=30):
         """Whether the listeners answer; false when the process ended before or the time is over."""
@@ -83,15 +85,15 @@ class Server:
         self.process.kill()
         self.process.wait()
 
-    def _read(self):
-        for line in self.process.stderr:
+    def _read(self, output, addresses, ready):
+        for line in output:
             self.lines.append(line)
             found = re.match(r"millrace: (pg|kafka|http) on (\S+)", line)
             if found:
-                self.addresses[found[1]] = found[2]
+                addresses[found[1]] = found[2]
             if line.startswith("millrace: ready"):
-                self.ready.set()
-        self.ready.set()
+                ready.set()
+        ready.set()
 
     def __exit__(self, *_):
         if self.process.poll() is None:
