@@ -14,7 +14,7 @@ extension Transform {
         var column = column
         if case .decimal(_, let scale) = type {
             // A numeric has a scale of its own in every value; hashes and multiples are of the column's.
-            column = Self.each(column, sqlType, count) { (value: Decimal) in value.rescaled(to: Int32(scale)) }
+            column = Self.each(column, column.type, count) { (value: Decimal) in value.rescaled(to: Int32(scale)) }
         }
         switch self {
         case .identity: return column
@@ -46,6 +46,9 @@ extension Transform {
     private static func each<From: BitwiseCopyable, To: BitwiseCopyable>(
         _ column: Column, _ type: SQLType, _ count: Int, _ convert: (From) -> To
     ) -> Column {
+        precondition(
+            column.type.physical.stride == MemoryLayout<From>.stride && type.physical.stride == MemoryLayout<To>.stride,
+            "the closure's types are those of the columns")
         let result = Column(type, uninitialized: count)
         let from = UnsafePointer(column.values(From.self))
         let to = result.values(To.self)

@@ -20,7 +20,11 @@ package final class DataFileWriter {
         /// What file names begin with.
         package var namePrefix = "data"
 
-        package init() { parquet.boundBytesMax = 24 }
+        package init() {
+            parquet.boundBytesMax = 24
+            // Spark reads Iceberg's tables in batches unless told otherwise, and its batches know plain values and dictionaries only.
+            parquet.usesOldEncodingsOnly = true
+        }
 
         /// What the table's properties say, where they do and where it is something that we know.
         package mutating func take(_ properties: [String: String]) {
