@@ -59,7 +59,7 @@ class Rows:
         if not isinstance(theirs, Rows):
             values = of_arrow(theirs[name], is_json)
             # polars has no type for UUIDs.
-            is_uuid = pa.types.is_fixed_size_binary(theirs[name].type) and any(isinstance(row[self.names.index(name)], str) for row in self.rows)
+            is_uuid = any(isinstance(value, bytes) for value in values) and any(isinstance(row[self.names.index(name)], str) for row in self.rows)
             return [value and str(uuid.UUID(bytes=value)) for value in values] if is_uuid else values
         values = [row[theirs.names.index(name)] for row in theirs.rows]
         # A table has JSON as text.

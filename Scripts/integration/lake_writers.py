@@ -20,7 +20,9 @@ TYPES = Schema(
     NestedField(13, "instant", TimestamptzType()), NestedField(14, "key", UUIDType()), NestedField(15, "four", FixedType(4)),
     NestedField(16, "tags", ListType(17, StringType(), element_required=False)),
     NestedField(18, "place", StructType(NestedField(19, "x", IntegerType()), NestedField(20, "name", StringType()))),
-    NestedField(21, "counts", MapType(22, StringType(), 23, LongType(), value_required=False)))
+    NestedField(21, "counts", MapType(22, StringType(), 23, LongType(), value_required=False)),
+    NestedField(24, "items", ListType(25, StructType(NestedField(26, "n", IntegerType()), NestedField(27, "gone", ListType(28, StringType()))))),
+    NestedField(29, "named", MapType(30, StringType(), 31, StructType(NestedField(32, "v", LongType())))))
 
 
 def row(n):
@@ -32,7 +34,7 @@ def row(n):
         "price": decimal.Decimal(n * 7 - 100) / 100, "wide": decimal.Decimal(n) ** 9 / 1000, "word": ["", "näme", "a/b", "日本 🎈"][n % 4] + str(n % 3),
         "raw": bytes([n, 0, 255]), "day": moment.date(), "clock": moment.time(), "at": moment, "instant": moment.replace(tzinfo=datetime.timezone.utc),
         "key": uuid.UUID(int=n << 64 | n).bytes, "four": bytes([n, 1, 2, 3]), "tags": ["t", None, str(n)][:n % 4], "place": {"x": n, "name": None},
-        "counts": {"a": n, "b": None}}
+        "counts": {"a": n, "b": None}, "items": [{"n": n, "gone": ["x"] * (n % 3)}, {"n": None, "gone": []}][:n % 3], "named": {"k": {"v": n}}}
 
 
 def arrow(table, numbers):
@@ -53,8 +55,12 @@ def by_pyiceberg(lake):
         update.update_column("price", DecimalType(12, 2))
         update.delete_column("four")
         update.add_column(("place", "y"), LongType())
+        update.rename_column(("place", "x"), "across")
+        update.delete_column(("items", "element", "gone"))
+        update.add_column(("items", "element", "late"), StringType())
+        update.rename_column(("named", "value", "v"), "value")
         update.add_column("late", StringType())
-    table.append(pa.Table.from_pylist([{"id": 200, "entire": 2**40, "late": "ü", "place": {"x": 1, "name": "p", "y": 2}}], schema=table.schema().as_arrow()))
+    table.append(pa.Table.from_pylist([{"id": 200, "entire": 2**40, "late": "ü", "place": {"across": 1, "name": "p", "y": 2}}], schema=table.schema().as_arrow()))
     with table.update_spec() as update:
         update.remove_field("word_start")
         update.add_field("id", BucketTransform(3), "id_bucket")
@@ -140,15 +146,21 @@ def by_spark(spark):
 
 def evolve(spark):
     table = "lake.theirs.spark_two"
+
+    def add(rows, table=table):
+        """Some columns only; INSERT would have all of them."""
+        spark.sql(f"MERGE INTO {table} t USING ({rows}) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id, late) VALUES (s.id, s.late)")
+
     for change in ["ADD COLUMN late string AFTER id", "RENAME COLUMN whole TO entire", "ALTER COLUMN entire TYPE bigint", "ALTER COLUMN price TYPE decimal(14,2)",
-                   "DROP COLUMN raw", "ADD COLUMN place.y double", "ADD PARTITION FIELD bucket(2, id)"]:
+                   "DROP COLUMN raw", "ADD COLUMN place.y double", "RENAME COLUMN place.x TO across", "ADD PARTITION FIELD bucket(2, id)"]:
         spark.sql(f"ALTER TABLE {table} {change}")
-    spark.sql(f"INSERT INTO {table} (id, late, entire) VALUES (200, 'ü', 1099511627776), (201, NULL, NULL)")
+    add("SELECT 200L AS id, 'ü' AS late UNION ALL SELECT 201L, NULL")
+    spark.sql(f"UPDATE {table} SET entire = 1099511627776, place = named_struct('across', 1, 'name', 'n', 'y', 0.5D) WHERE id = 200")
     spark.sql(f"ALTER TABLE {table} DROP PARTITION FIELD bucket(2, id)")
     spark.sql(f"ALTER TABLE {table} ADD PARTITION FIELD truncate(3, late)")
-    spark.sql(f"INSERT INTO {table} (id, late) SELECT id, concat('late', id) FROM range(300, 306)")
+    add("SELECT id, concat('late', id) AS late FROM range(300, 306)")
     spark.sql(f"ALTER TABLE {table} CREATE BRANCH side")
-    spark.sql(f"INSERT INTO {table}.branch_side (id, late) VALUES (400, 'aside')")
+    add("SELECT 400L AS id, 'aside' AS late", f"{table}.branch_side")
     spark.sql(f"DELETE FROM {table}.branch_side WHERE id < 20")
     spark.sql(f"ALTER TABLE {table} CREATE TAG start")
     spark.sql(f"DELETE FROM {table} WHERE id IN (8, 300)")
