@@ -16,8 +16,8 @@ SETTINGS = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS", "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     CATALOG: "org.apache.iceberg.spark.SparkCatalog", CATALOG + ".type": "rest", CATALOG + ".uri": URI, CATALOG + ".warehouse": "dev",
-    CATALOG + ".credential": "root:secret", CATALOG + ".scope": "PRINCIPAL_ROLE:ALL", CATALOG + ".oauth2-server-uri": URI + "/v1/oauth/tokens",
-    CATALOG + ".cache-enabled": "false",
+    CATALOG + ".credential": "root:secret", CATALOG + ".scope": "PRINCIPAL_ROLE:ALL",
+    CATALOG + ".oauth2-server-uri": URI + "/v1/oauth/tokens", CATALOG + ".cache-enabled": "false",
 }
 
 

@@ -78,15 +78,18 @@ struct KeyPlaces {
 
     /// Takes in the files of a table that are not known yet, and forgets what lies in files that are gone.
     mutating func refresh(_ table: IcebergTable, branch: String) throws(IcebergError) {
-        _ = try takeUp(table, branch: branch, pending: [])
+        _ = try takeUp(table, branch: branch, pending: [], takenBack: [])
     }
 
     /// The same while files are written that the table does not have yet: their rows are newer than all that others brought.
-    /// - Parameter pending: paths of those files.
-    /// - Returns: places of rows that others brought, of keys that have a pending row; and the numbers of files that are gone.
-    mutating func takeUp(_ table: IcebergTable, branch: String, pending: Set<String>) throws(IcebergError)
-        -> (replaced: [Place], gone: Set<Int32>)
-    {
+    /// - Parameters:
+    ///   - pending: paths of those files.
+    ///   - takenBack: keys that shall have no row.
+    /// - Returns: places of rows that others brought, of keys that are taken back or have a pending row; and the numbers of files that
+    ///   are gone.
+    mutating func takeUp(
+        _ table: IcebergTable, branch: String, pending: Set<String>, takenBack: Set<[UInt8]>
+    ) throws(IcebergError) -> (replaced: [Place], gone: Set<Int32>) {
         let plan = try ScanPlan(table, .reference(branch), isNewAllowed: true)
         let live = Set(plan.tasks.map(\.file.path)).union(pending)
         let gone = Set(numbers.filter { !live.contains($0.key) }.values)
@@ -103,7 +106,7 @@ struct KeyPlaces {
             while let batch = try reader.next() {
                 for (row, key) in keys(batch.columns, count: batch.count).enumerated() {
                     let place = Place(file: number, position: batch.positions[row])
-                    if let known = places[key], own.contains(known.file) {
+                    if takenBack.contains(key) || places[key].map({ own.contains($0.file) }) == true {
                         replaced.append(place)
                     } else {
                         try set(key, place)

@@ -30,6 +30,8 @@ package final class TableWriter {
     private var deletes: [Int32: DeletedPositions] = [:]
     /// Keys of the epoch at hand whose old row is deleted already, though it has not been taken back yet.
     private var owed: Set<[UInt8]> = []
+    /// Keys that have had a row taken back since the last commit, and got no other.
+    private var takenBack: Set<[UInt8]> = []
     private var epoch: Int64?
     private var rowCount: Int64 = 0
     private var layout: FileLayout
@@ -103,6 +105,7 @@ package final class TableWriter {
                     delete(old)
                     owed.insert(keyBytes)
                 }
+                takenBack.remove(keyBytes)
                 try places?.set(keyBytes, .init(file: file, position: placement.firstPosition + Int64(offset)))
             }
         }
@@ -142,6 +145,7 @@ package final class TableWriter {
     private func takeBack(_ key: [UInt8]) {
         if owed.remove(key) != nil { return }
         if let place = places?.remove(key) { delete(place) }
+        takenBack.insert(key)
     }
 
     private func delete(_ place: KeyPlaces.Place) { deletes[place.file, default: DeletedPositions()].insert(place.position) }
@@ -170,7 +174,7 @@ package final class TableWriter {
             throw error
         }
         try take(done)
-        deletes = [:]
+        (deletes, takenBack) = ([:], [])
         rowCount = 0
         base = snapshotID
         return snapshotID
@@ -203,7 +207,8 @@ package final class TableWriter {
         }
     }
 
-    /// Of a key that others wrote meanwhile the row that is about to be committed stays, and theirs is deleted with it.
+    /// Of a key that others wrote meanwhile the row that is about to be committed stays, and theirs is deleted with it; theirs is also
+    /// when the key's row was taken back.
     /// - Throws: `commitConflict` when a file is gone of which rows are deleted.
     private func takeUpOthers(_ pending: Set<String>) throws(IcebergError) {
         var newest = table
@@ -211,7 +216,7 @@ package final class TableWriter {
         guard newest.metadata.history(ofBranch: settings.commit.branch, reaches: base) else {
             throw .commitConflict("the snapshot that the change was found by is not one of the branch any more")
         }
-        guard let found = try places?.takeUp(newest, branch: settings.commit.branch, pending: pending) else { return }
+        guard let found = try places?.takeUp(newest, branch: settings.commit.branch, pending: pending, takenBack: takenBack) else { return }
         if let number = deletes.keys.first(where: found.gone.contains), let file = places?.files[Int(number)] {
             throw .commitConflict("data file \"\(file.path)\", of which rows are deleted, is not in the table any more")
         }

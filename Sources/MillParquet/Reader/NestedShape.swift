@@ -100,7 +100,8 @@ struct NestedShape {
     }
 
     private static func list(
-        _ repeated: SchemaNode, _ projection: NestedProjection, of name: String, _ definition: Int, _ repetition: Int, _ leafCount: inout Int
+        _ repeated: SchemaNode, _ projection: NestedProjection, of name: String, _ definition: Int, _ repetition: Int,
+        _ leafCount: inout Int
     ) throws(UnreadableType) -> NestedShape {
         guard case .group(let members) = repeated.kind, members.count == 1, repeated.name != "array", repeated.name != name + "_tuple"
         else {
