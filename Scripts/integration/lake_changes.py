@@ -1,4 +1,4 @@
-"""Tables that change under a sink, for Scripts/test-lake-readers: rows deleted in format 2 and 3, schemas that PyIceberg evolves, folders."""
+"""Tables that change under a sink, for Scripts/test-lake-readers: rows deleted in formats 2 and 3, evolved schemas; and folders."""
 import duckdb
 import polars
 import pyarrow as pa
@@ -8,11 +8,13 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import DecimalType, DoubleType, LongType, NestedField, StringType, TimestamptzType
 
+from lake_sinks import NO_TIME
 from lake_values import by_millrace
 
 GOODS = Schema(
-    NestedField(1, "region", StringType(), required=True), NestedField(2, "id", LongType(), required=True), NestedField(3, "name", StringType()),
-    NestedField(4, "price", DecimalType(10, 2)), NestedField(5, "at", TimestamptzType()), identifier_field_ids=[1, 2])
+    NestedField(1, "region", StringType(), required=True), NestedField(2, "id", LongType(), required=True),
+    NestedField(3, "name", StringType()), NestedField(4, "price", DecimalType(10, 2)), NestedField(5, "at", TimestamptzType()),
+    identifier_field_ids=[1, 2])
 
 
 def play_deletes(checks, compare, sinks, random):
@@ -24,8 +26,10 @@ def play_deletes(checks, compare, sinks, random):
     keys = [(region, number) for region in regions for number in range(100)]
 
     def put(chosen, label):
-        values = [f"('{region}', {number}, '{label} {number}', {number * 1.25:.2f}, '1969-12-31 12:00:00+00'::timestamptz + INTERVAL '{number} hours')"
-                  for region, number in chosen]
+        moment = "'1969-12-31 12:00:00+00'::timestamptz"
+        values = [
+            f"('{region}', {number}, '{label} {number}', {number * 1.25:.2f}, {moment} + INTERVAL '{number} hours')"
+            for region, number in chosen]
         connection.execute(f"INSERT INTO goods VALUES {', '.join(values)}")
 
     put(keys, "first")
@@ -45,7 +49,8 @@ def play_deletes(checks, compare, sinks, random):
     for table, version in [("two", 2), ("two_parts", 2), ("three", 3), ("three_parts", 3)]:
         formats = connection.execute(f"SELECT DISTINCT file_format FROM dev.made.{table}.files WHERE content = 1").fetchall()
         expected = [("PARQUET",)] if version == 2 else [("PUFFIN",)]
-        checks.check(formats == expected and sinks.lake.table(f"made.{table}").format_version == version, f"made.{table}: format {version} has deletes", formats)
+        found = sinks.lake.table(f"made.{table}").format_version
+        checks.check(formats == expected and found == version, f"made.{table}: format {version} has deletes", formats)
         compare.table(f"made.{table}", "SELECT * FROM goods", files_alone=False)
 
 
@@ -70,7 +75,9 @@ def play_evolution(checks, compare, sinks):
         update.update_column("price", DecimalType(18, 2))
     insert()
     table = lake.table("made.growing")
-    theirs = {"id": [2000, 2001], "whole": [2**40, None], "ratio": [1e300, None], "price": [None, None], "word": ["theirs", None], "note": ["ä", None]}
+    theirs = {
+        "id": [2000, 2001], "whole": [2**40, None], "ratio": [1e300, None], "price": [None, None], "word": ["theirs", None],
+        "note": ["ä", None]}
     table.append(pa.Table.from_pydict(theirs, schema=table.schema().as_arrow()))
     with table.update_schema() as update:
         update.rename_column("note", "remark")
@@ -84,20 +91,22 @@ def play_evolution(checks, compare, sinks):
         update.add_identity("word")
     insert()
     theirs = "UNION ALL SELECT 2000, 1099511627776, 1e300, NULL, 'theirs', 'ä' UNION ALL SELECT 2001, NULL, NULL, NULL, NULL, NULL"
-    query = f"SELECT id, whole::bigint AS whole, ratio::double precision AS ratio, price, word, NULL::varchar AS remark FROM growing {theirs}"
+    columns = "id, whole::bigint AS whole, ratio::double precision AS ratio, price, word, NULL::varchar AS remark"
+    query = f"SELECT {columns} FROM growing {theirs}"
     compare.table("made.growing", query, {"pyarrow": "its files have several schemas"})
 
 
 def folder_readers(path, spark, hive):
     """Readers of a folder of Parquet; columns of directories' names have the types that they are told, or find by themselves."""
     types = ", hive_types = {'day': DATE, 'word': VARCHAR}" if hive else ""
+    schema = {"day": polars.Date, "word": polars.String} if hive else None
     partitioning = ds.HivePartitioning(pa.schema([("day", pa.date32()), ("word", pa.string())]))
     files = f"{path}/**/*.parquet"
     readers = {
         "pyarrow": lambda _: ds.dataset(path, format="parquet", partitioning=partitioning).to_table(),
         "DuckDB": lambda _: duckdb.sql(
             f"FROM read_parquet('{files}', hive_partitioning = {str(hive).lower()}{types})").to_arrow_table(),
-        "polars": lambda _: polars.scan_parquet(files, hive_partitioning=hive, hive_schema={"day": polars.Date, "word": polars.String} if hive else None).collect().to_arrow()}
+        "polars": lambda _: polars.scan_parquet(files, hive_partitioning=hive, hive_schema=schema).collect().to_arrow()}
     if spark:
         readers["Spark"] = lambda _: spark.query(f"SELECT * FROM parquet.`{path}`")
     return readers
@@ -120,5 +129,5 @@ def play_folders(compare, sinks, directory):
         expected = by_millrace(connection, query)
         wrong = compare.difference(query, by_millrace(connection, f"SELECT * FROM read_parquet('{path}')"))
         compare.checks.check(not wrong, f"folder {relation}: {len(expected.rows)} rows by read_parquet", wrong)
-        unable = {"Spark": "it has no type for time of day"} if "clock" in columns else {}
+        unable = NO_TIME if "clock" in columns else {}
         compare.hold(f"folder {relation}", expected, folder_readers(path, compare.spark, bool(relations[relation])), unable)

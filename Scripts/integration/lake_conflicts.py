@@ -28,7 +28,8 @@ def sink_into(sinks, relation, table, kind="append-only"):
     force = ", force_append_only = 'true'" if kind == "append-only" else ""
     sinks.connection.execute(
         f"CREATE SINK to_{table} FROM {relation} WITH (connector = 'iceberg', type = '{kind}'{force}, catalog.uri = '{sinks.lake.uri}', "
-        f"warehouse.path = 'dev', catalog.credential = 'root:secret', catalog.scope = 'PRINCIPAL_ROLE:ALL', database.name = 'busy', table.name = '{table}')")
+        "warehouse.path = 'dev', catalog.credential = 'root:secret', catalog.scope = 'PRINCIPAL_ROLE:ALL', "
+        f"database.name = 'busy', table.name = '{table}')")
 
 
 def play_late_ones(checks, sinks):
@@ -110,7 +111,8 @@ def play_crowd(checks, compare, sinks, spark, each=8):
     for thread in threads:
         thread.join()
     expected = sorted(place * 1000 + step for place in range(len(writers)) for step in range(each))
-    checks.check(not sinks.settle() and not failures, f"{len(writers)} writers append {each} times each, DuckDB refused {refused['DuckDB']} times", failures)
+    what = f"{len(writers)} writers append {each} times each, DuckDB was refused {refused['DuckDB']} times"
+    checks.check(not sinks.settle() and not failures, what, failures)
     found = sorted(lake.by_pyiceberg("busy.crowd")["id"].to_pylist())
     checks.check(found == expected, "each row is there once", str(sorted(set(found) ^ set(expected)))[:200])
     compare.theirs("busy.crowd", {})
@@ -135,8 +137,9 @@ def play_other_keys(checks, compare, sinks, spark):
             spark.sql(f"UPDATE lake.busy.{name} SET who = 'Spark' WHERE id IN (5, 6)")
     expected |= {100: "DuckDB", 101: "DuckDB"} | ({5: "Spark", 6: "Spark"} if spark else {})
     del expected[3], expected[4]
-    for statement in ("UPDATE kept SET who = 'again' WHERE id IN (3, 5, 7)", "INSERT INTO kept VALUES (100, 'ours')", "DELETE FROM kept WHERE id IN (6, 8)"):
-        connection.execute(statement)
+    connection.execute("UPDATE kept SET who = 'again' WHERE id IN (3, 5, 7)")
+    connection.execute("INSERT INTO kept VALUES (100, 'ours')")
+    connection.execute("DELETE FROM kept WHERE id IN (6, 8)")
     checks.check(not sinks.settle(), "the upserts go on", str(sinks.settle())[:300])
     expected |= {3: "again", 5: "again", 7: "again", 100: "ours"}
     del expected[6], expected[8]

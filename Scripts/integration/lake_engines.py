@@ -49,15 +49,16 @@ class Lake:
         return self.duck.sql(f"SELECT * FROM lake.{name}").to_arrow_table()
 
     def by_iceberg_scan(self, name):
-        return self.duck.sql(f"SELECT * FROM iceberg_scan('{self.table(name).metadata_location.removeprefix('file://')}')").to_arrow_table()
+        path = self.table(name).metadata_location.removeprefix("file://")
+        return self.duck.sql(f"SELECT * FROM iceberg_scan('{path}')").to_arrow_table()
 
     def by_polars(self, name):
         return polars.scan_iceberg(self.table(name)).collect().to_arrow()
 
     def by_pyarrow(self, name):
         """The data files themselves: what is in the table as long as nothing was deleted."""
-        files = [pq.read_table(task.file.file_path.removeprefix("file://"), partitioning=None) for task in self.table(name).scan().plan_files()]
-        return pa.concat_tables(files) if files else self.by_pyiceberg(name)
+        paths = [task.file.file_path.removeprefix("file://") for task in self.table(name).scan().plan_files()]
+        return pa.concat_tables([pq.read_table(path, partitioning=None) for path in paths])
 
 
 class Spark:
@@ -68,8 +69,8 @@ class Spark:
         environment = dict(os.environ, MILLRACE_CATALOG_URI=uri, SPARK_LOCAL_IP="127.0.0.1", PYTHONUNBUFFERED="1")
         self.log = open(self.directory / "spark.log", "w")
         self.process = subprocess.Popen(
-            [os.environ["MILLRACE_SPARK_PYTHON"], pathlib.Path(__file__).parent / "lake_spark.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=self.log, text=True, env=environment, cwd=directory)
+            [os.environ["MILLRACE_SPARK_PYTHON"], pathlib.Path(__file__).parent / "lake_spark.py"], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=self.log, text=True, env=environment, cwd=directory)
 
     def __enter__(self):
         self.answer()

@@ -21,7 +21,8 @@ class Comparison:
     def __init__(self, checks, connection, lake, spark):
         self.checks, self.connection, self.spark = checks, connection, spark
         self.readers = {
-            "PyIceberg": lake.by_pyiceberg, "DuckDB": lake.by_duckdb, "DuckDB's iceberg_scan": lake.by_iceberg_scan, "polars": lake.by_polars}
+            "PyIceberg": lake.by_pyiceberg, "DuckDB": lake.by_duckdb, "DuckDB's iceberg_scan": lake.by_iceberg_scan,
+            "polars": lake.by_polars}
         # Files alone: what is in the table as long as nothing was deleted.
         self.file_readers = {"pyarrow": lake.by_pyarrow}
         if spark:

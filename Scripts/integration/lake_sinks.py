@@ -1,9 +1,10 @@
-"""What sinks write, for Scripts/test-lake-readers: values of all types, partitions by every transform, deleted rows, tables that others evolve."""
+"""What sinks write, for Scripts/test-lake-readers: values of all types, and partitions by every transform."""
 import pyarrow.parquet as pq
 
 from harness import wait_until
 from lake_values import of_arrow
 
+NO_TIME = {"Spark": "it has no type for time of day"}
 LONG_TEXT = "0123456789" * 1000
 TYPES = {
     "flag boolean": ["true", "false"],
@@ -17,12 +18,15 @@ TYPES = {
     "eighteen numeric(18,6)": ["0", "999999999999.999999", "-999999999999.999999"],
     "wide numeric(38,0)": ["0", "99999999999999999999999999999999999999", "-99999999999999999999999999999999999999", "-1"],
     "narrow numeric(38,38)": ["0", "0.99999999999999999999999999999999999999", "-0.00000000000000000000000000000000000001"],
-    "word varchar": ["", "näme", "日本語 🎈", "e\u0301", "שלום", "it''s \"quoted\"\\", "a\tb\nc\r", "\ufeff\uffff\U0010ffff", LONG_TEXT],
+    "word varchar": [
+        "", "näme", "日本語 🎈", "e\u0301", "שלום", "it''s \"quoted\"\\", "a\tb\nc\r", "\ufeff\uffff\U0010ffff", LONG_TEXT],
     "raw bytea": ["", "\\x00", "\\x00ff80", "\\x" + bytes(range(256)).hex()],
     "day date": ["1970-01-01", "1969-12-31", "0001-01-01", "0001-12-31 BC", "1582-10-04", "1582-10-15", "9999-12-31", "2026-02-28"],
     "clock time": ["00:00:00", "23:59:59.999999", "12:34:56.000001"],
-    "at timestamp": ["1970-01-01 00:00:00", "1969-12-31 23:59:59.999999", "1600-02-29 12:00:00", "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"],
-    "instant timestamptz": ["1970-01-01 00:00:00+00", "1969-12-31 23:59:59.999999+00", "1582-10-04 12:00:00+02", "9999-12-31 23:59:59.999999+00"],
+    "at timestamp": [
+        "1970-01-01 00:00:00", "1969-12-31 23:59:59.999999", "1600-02-29 12:00:00", "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"],
+    "instant timestamptz": [
+        "1970-01-01 00:00:00+00", "1969-12-31 23:59:59.999999+00", "1582-10-04 12:00:00+02", "9999-12-31 23:59:59.999999+00"],
     "span interval": ["0", "1 year 2 months -3 days 04:05:06.000007", "-1 day"],
     "doc jsonb": ["null", "{}", "[]", '{"b": 1, "a": [1.0, null, "é"], "c": {"d": 12345678901234567890.5}}', '"text"', "-0.5", "true"],
 }
@@ -31,7 +35,8 @@ PARTITIONS = {
     "time_buckets": "bucket(3,day), bucket(3,at), bucket(3,instant), bucket(3,clock)",
     "truncated": "truncate(10,whole), truncate(100,large), truncate(50,price)",
     "cut": "truncate(3,word), truncate(2,raw)",
-    "years": "year(day), month(at)", "months": "month(instant), year(at)", "days": "day(day), bucket(2,id)", "day_hours": "day(at), hour(instant)",
+    "years": "year(day), month(at)", "months": "month(instant), year(at)", "days": "day(day), bucket(2,id)",
+    "day_hours": "day(at), hour(instant)",
     "hours": "hour(at), year(instant)", "same": "whole, word, flag", "same_time": "day, at, instant", "same_rest": "price, raw, clock",
 }
 
@@ -57,7 +62,8 @@ def partition_rows(count=28):
         yield (
             f"({n}, {value(7, n * 13 - 150)}, {value(8, (n - 9) * 1234567890123)}, {value(9, f'{(n - 11) * 12.34:.2f}')}, "
             + value(6, "'" + words[n % len(words)] + "'") + ", " + value(10, f"'\\x{bytes([n, 0, 255 - n]).hex()}'") + ", "
-            + value(11, f"DATE '1970-01-01' + {(n - 14) * 41}") + ", " + value(12, f"TIMESTAMP '1970-01-01 00:00:00' + INTERVAL '{hours} hours 1 second'") + ", "
+            + value(11, f"DATE '1970-01-01' + {(n - 14) * 41}") + ", "
+            + value(12, f"TIMESTAMP '1970-01-01 00:00:00' + INTERVAL '{hours} hours 1 second'") + ", "
             + value(13, f"TIMESTAMPTZ '1970-01-01 00:00:00+00' + INTERVAL '{hours} hours -1 second'") + ", "
             + value(14, f"TIME '00:00:00' + INTERVAL '{n * 47} minutes'") + f", {value(5, str(n % 2 == 0).lower())})")
 
@@ -72,7 +78,8 @@ class Sinks:
         force = ", force_append_only = 'true'" if kind == "append-only" else ""
         self.connection.execute(
             f"CREATE SINK to_{table} FROM {source} WITH (connector = 'iceberg', type = '{kind}'{force}, catalog.type = 'rest', "
-            f"catalog.uri = '{self.lake.uri}', warehouse.path = 'dev', catalog.credential = 'root:secret', catalog.scope = 'PRINCIPAL_ROLE:ALL', "
+            f"catalog.uri = '{self.lake.uri}', warehouse.path = 'dev', catalog.credential = 'root:secret', "
+            "catalog.scope = 'PRINCIPAL_ROLE:ALL', "
             f"database.name = 'made', table.name = '{table}', create_table_if_not_exists = 'true'{more})")
 
     def settle(self):
@@ -103,17 +110,16 @@ def play_types(checks, compare, sinks):
     checks.check(not sinks.settle(), "sinks of every type are through", str(sinks.settle())[:300])
     # An interval is a text in the table.
     query = f"SELECT id, {', '.join(names)} FROM every_type".replace("span", "span::varchar AS span")
-    no_time = {"Spark": "it has no type for time of day"}
-    compare.table("made.every_type", query, no_time)
-    compare.table("made.every_type_upsert", query, no_time)
+    compare.table("made.every_type", query, NO_TIME)
+    compare.table("made.every_type_upsert", query, NO_TIME)
     compare.table("made.without_time", query.replace("clock, ", ""))
 
 
 def play_partitions(checks, compare, sinks):
     connection = sinks.connection
     connection.execute(
-        "CREATE TABLE parts (id bigint PRIMARY KEY, whole integer, large bigint, price numeric(12,2), word varchar, raw bytea, day date, at timestamp, "
-        "instant timestamptz, clock time, flag boolean)")
+        "CREATE TABLE parts (id bigint PRIMARY KEY, whole integer, large bigint, price numeric(12,2), word varchar, raw bytea, day date, "
+        "at timestamp, instant timestamptz, clock time, flag boolean)")
     connection.execute(f"INSERT INTO parts VALUES {', '.join(partition_rows())}")
     connection.execute("CREATE VIEW parts_timeless AS SELECT id, whole, large, price, word, raw, day, at, instant, flag FROM parts")
     relations = {table: "parts" if "clock" in spec else "parts_timeless" for table, spec in PARTITIONS.items()}
@@ -121,7 +127,7 @@ def play_partitions(checks, compare, sinks):
         sinks.sink(relations[table], table, more=f", partition_by = '{spec}'")
     checks.check(not sinks.settle(), "sinks into partitions are through", str(sinks.settle())[:300])
     for table, relation in relations.items():
-        compare.table(f"made.{table}", f"SELECT * FROM {relation}", {"Spark": "it has no type for time of day"} if relation == "parts" else None)
+        compare.table(f"made.{table}", f"SELECT * FROM {relation}", NO_TIME if relation == "parts" else {})
         compare_partitions(checks, sinks.lake, table)
 
 

@@ -14,9 +14,10 @@ SETTINGS = {
     "spark.ui.enabled": "false", "spark.jars": os.environ["MILLRACE_ICEBERG_SPARK_JAR"], "spark.sql.shuffle.partitions": "2",
     "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions", "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS", "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     CATALOG: "org.apache.iceberg.spark.SparkCatalog", CATALOG + ".type": "rest", CATALOG + ".uri": URI, CATALOG + ".warehouse": "dev",
-    CATALOG + ".credential": "root:secret", CATALOG + ".scope": "PRINCIPAL_ROLE:ALL", CATALOG + ".oauth2-server-uri": URI + "/v1/oauth/tokens",
-    CATALOG + ".cache-enabled": "false",
+    CATALOG + ".credential": "root:secret", CATALOG + ".scope": "PRINCIPAL_ROLE:ALL",
+    CATALOG + ".oauth2-server-uri": URI + "/v1/oauth/tokens", CATALOG + ".cache-enabled": "false",
 }
 
 

@@ -1,7 +1,7 @@
 """Values of all readers in one form, so that rows can be compared whoever read them.
 
-Dates are days and times microseconds as whole numbers (Python has no year 0 and none beyond 9999), floats their bits, JSON and nested values
-JSON with its numbers as they are written. Everything else is what Python has for it.
+Dates are days and times microseconds as whole numbers (Python has no year 0 and none beyond 9999), floats their bits, JSON and nested
+values JSON with its numbers as they are written. Everything else is what Python has for it.
 """
 import json
 import struct
@@ -11,6 +11,8 @@ import pyarrow as pa
 from psycopg.adapt import Loader
 from psycopg.pq import Format
 
+from arrow_json import as_json
+
 DAYS_TO_2000, MICROS_TO_2000 = 10_957, 946_684_800_000_000
 JSONB = 3802
 
@@ -19,7 +21,7 @@ def bits(number):
     return "nan" if number != number else struct.pack(">d", number).hex()
 
 
-def as_json(text):
+def canonical(text):
     return json.dumps(json.loads(text, parse_float=str, parse_int=str), sort_keys=True, ensure_ascii=False)
 
 
@@ -31,7 +33,7 @@ LOADERS = {
     "float4": lambda data: bits(struct.unpack("!f", data)[0]), "float8": lambda data: bits(struct.unpack("!d", data)[0]),
     "date": lambda data: struct.unpack("!i", data)[0] + DAYS_TO_2000, "time": lambda data: struct.unpack("!q", data)[0],
     "timestamp": lambda data: struct.unpack("!q", data)[0] + MICROS_TO_2000,
-    "timestamptz": lambda data: struct.unpack("!q", data)[0] + MICROS_TO_2000, "jsonb": lambda data: as_json(data[1:].decode()),
+    "timestamptz": lambda data: struct.unpack("!q", data)[0] + MICROS_TO_2000, "jsonb": lambda data: canonical(data[1:].decode()),
 }
 
 
@@ -58,12 +60,14 @@ class Rows:
         is_json = name in self.json_columns
         if not isinstance(theirs, Rows):
             values = of_arrow(theirs[name], is_json)
+            ours = [row[self.names.index(name)] for row in self.rows]
             # polars has no type for UUIDs.
-            is_uuid = pa.types.is_fixed_size_binary(theirs[name].type) and any(isinstance(row[self.names.index(name)], str) for row in self.rows)
+            is_uuid = any(isinstance(value, bytes) for value in values) and any(isinstance(value, str) for value in ours)
             return [value and str(uuid.UUID(bytes=value)) for value in values] if is_uuid else values
         values = [row[theirs.names.index(name)] for row in theirs.rows]
         # A table has JSON as text.
-        return [as_json(value) if value is not None else None for value in values] if is_json and name not in theirs.json_columns else values
+        is_text = is_json and name not in theirs.json_columns
+        return [canonical(value) if is_text and value is not None else value for value in values]
 
 
 def by_millrace(connection, query):
@@ -72,8 +76,8 @@ def by_millrace(connection, query):
     for name, convert in LOADERS.items():
         cursor.adapters.register_loader(name, loader(convert))
     cursor.execute(query)
-    return Rows(
-        [column.name for column in cursor.description], {column.name for column in cursor.description if column.type_code == JSONB}, cursor.fetchall())
+    columns = cursor.description
+    return Rows([column.name for column in columns], {column.name for column in columns if column.type_code == JSONB}, cursor.fetchall())
 
 
 def of_arrow(column, is_json=False):
@@ -90,18 +94,8 @@ def of_arrow(column, is_json=False):
     if pa.types.is_floating(kind):
         return [None if value is None else bits(value) for value in column.to_pylist()]
     if is_json:
-        return [None if value is None else as_json(json.dumps(nested(value, kind)) if pa.types.is_nested(kind) else value) for value in column.to_pylist()]
+        texts = column.to_pylist()
+        if pa.types.is_nested(kind):
+            texts = [None if value is None else json.dumps(as_json(value, kind), default=str) for value in texts]
+        return [None if text is None else canonical(text) for text in texts]
     return column.to_pylist()
-
-
-def nested(value, kind):
-    """A nested value as JSON has it; maps are objects by key."""
-    if value is None:
-        return None
-    if pa.types.is_map(kind):
-        return {str(key): nested(item, kind.item_type) for key, item in value}
-    if pa.types.is_struct(kind):
-        return {field.name: nested(value[field.name], field.type) for field in kind}
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return [nested(item, kind.value_type) for item in value]
-    return value if isinstance(value, (bool, int, float, str)) else str(value)

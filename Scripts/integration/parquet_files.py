@@ -16,6 +16,8 @@ import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from arrow_json import as_json
+
 EPOCH = datetime.datetime(1970, 1, 1)
 MICROS = datetime.timedelta(microseconds=1)
 
@@ -97,19 +99,6 @@ def actual(column, kind):
 def described(path):
     lines = path.read_text(encoding="utf8").split("\n")
     return json.loads(lines[0]), [json.loads(line) for line in lines[1:] if line]
-
-
-def as_json(value, kind):
-    """What a nested value is as JSON: maps are objects by key."""
-    if value is None:
-        return None
-    if pa.types.is_map(kind):
-        return {str(key): as_json(item, kind.item_type) for key, item in value}
-    if pa.types.is_struct(kind):
-        return {field.name: as_json(value[field.name], field.type) for field in kind}
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return [as_json(item, kind.value_type) for item in value]
-    return value
 
 
 def difference(left, right):

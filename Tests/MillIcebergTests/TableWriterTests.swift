@@ -90,6 +90,25 @@ import Testing
         #expect(try table(sample) == [1: "one int(1)", 2: "new int(3)"])
     }
 
+    /// Whoever commits first: the row that comes last is the key's.
+    @Test(arguments: [2, 3]) func rowsThatOthersCommitMeanwhileAreReplacedToo(version: Int) throws {
+        var sample = try SampleTable("meanwhile", seed: 43, version: version, fields: Self.fields)
+        let writer = try TableWriter(sample.table, Self.inputs, key: [0], TableWriter.Settings(sample.settings))
+        try writer.write(columns([(1, "one", 1), (2, "two", 2)]), count: 2, weights: nil, of: 1)
+        try writer.commit(summary: [])
+        let other = try TableWriter(writer.table, Self.inputs, key: nil, TableWriter.Settings(sample.settings))
+        try other.write(columns([(7, "theirs", 7), (8, "theirs", 8), (1, "theirs", 1)]), count: 3, weights: nil, of: 1)
+        try other.commit(summary: [])
+        try writer.write(columns([(7, "ours", 0), (2, "new", 0), (1, "one", 1)]), count: 3, weights: Weights([1, 1, -1]), of: 2)
+        try writer.commit(summary: [])
+        sample.table = writer.table
+        #expect(try table(sample) == [2: "new int(0)", 7: "ours int(0)", 8: "theirs int(8)"])
+        try writer.write(columns([(7, "ours", 0), (8, "last", 0)]), count: 2, weights: Weights([-1, 1]), of: 3)
+        try writer.commit(summary: [])
+        sample.table = writer.table
+        #expect(try table(sample) == [2: "new int(0)", 8: "last int(0)"])
+    }
+
     @Test func aTableThatOnlyGrowsTakesNothingBack() throws {
         let sample = try SampleTable("grows", seed: 42, fields: Self.fields)
         let writer = try TableWriter(sample.table, Self.inputs, key: nil, TableWriter.Settings(sample.settings))

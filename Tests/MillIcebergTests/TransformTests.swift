@@ -75,7 +75,8 @@ import Testing
         // Scales of their own: 14.2 and 14.20 are one value to the table.
         for row in 0..<1000 { column.append(row % 2 == 0 ? Decimal(unscaled: 142, scale: 1) : Decimal(unscaled: 1420, scale: 2)) }
         let buckets = Transform.bucket(7).applied(to: column, of: type, count: 1000)
-        #expect(buckets.map { column in (0..<1000).allSatisfy { column.scalar($0) == .int(Int64((-500_754_589 & Int32.max) % 7)) } } == true)
+        #expect(
+            buckets.map { column in (0..<1000).allSatisfy { column.scalar($0) == .int(Int64((-500_754_589 & Int32.max) % 7)) } } == true)
     }
 
     @Test func namesOfTransformsAreRead() {

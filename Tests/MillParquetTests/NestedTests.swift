@@ -45,9 +45,9 @@ import Testing
         return try ParquetFile(file)
     }
 
-    private static func rows(_ file: ParquetFile) throws -> [Scalar] {
+    private static func rows(_ file: ParquetFile, _ projection: NestedProjection = .asStored) throws -> [Scalar] {
         #expect(file.columns.map(\.type) == [.jsonb])
-        return try ParquetScan(file, [.init(0)]).rows().map { $0.values[0] }
+        return try ParquetScan(file, [.init(0, as: nil, projection)]).rows().map { $0.values[0] }
     }
 
     private static let list = SchemaElement(repetition: .optional, name: "l", childCount: 1, converted: .list, logical: .list)
@@ -76,6 +76,26 @@ import Testing
         let file = try Self.file(
             schema, path: ["l", "array", "x"], definitionMax: 3, repetitionMax: 1, [(0, 3), (1, 2)], values: [7], rowCount: 1)
         #expect(try Self.rows(file) == [.string("[{\"x\": 7}, {\"x\": null}]")])
+    }
+
+    @Test func membersOfANewerSchemaGoByIdentifiers() throws {
+        // A list of groups with one member, whose identifier is 7.
+        var leaf = SchemaElement(type: .int32, repetition: .optional, name: "x")
+        leaf.fieldID = 7
+        let schema = [Self.list, Self.repeatedGroup, SchemaElement(repetition: .required, name: "element", childCount: 1), leaf]
+        let file = try Self.file(
+            schema, path: ["l", "list", "element", "x"], definitionMax: 3, repetitionMax: 1, [(0, 3), (1, 2), (0, 0), (0, 1)], values: [5],
+            rowCount: 3)
+        func rows(_ members: [NestedProjection.Member]) throws -> [Scalar] { try Self.rows(file, .elements(.members(members))) }
+        #expect(try Self.rows(file) == [.string(#"[{"x": 5}, {"x": null}]"#), .null, .string("[]")])
+        #expect(
+            try rows([.init(8, "late", .asStored), .init(7, "renamed", .asStored), .init(9, "given", .asStored, missing: "1.5")])
+                == [
+                    .string(#"[{"late": null, "given": 1.5, "renamed": 5}, {"late": null, "given": 1.5, "renamed": null}]"#), .null,
+                    .string("[]"),
+                ])
+        #expect(try rows([.init(8, "x", .asStored)]) == [.string(#"[{"x": null}, {"x": null}]"#), .null, .string("[]")])
+        #expect(try rows([]) == [.string("[{}, {}]"), .null, .string("[]")])
     }
 
     @Test func fieldsThatRepeatAlone() throws {

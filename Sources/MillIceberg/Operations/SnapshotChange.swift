@@ -28,6 +28,9 @@ package struct SnapshotChange: Sendable {
     package var deletes: [RowDeletes] = []
     /// The snapshot by which `removed` and `deletes` were found; what others did since is looked through for conflicts.
     package var basedOn: Int64?
+    /// Whether it is made on top of `basedOn` and of nothing else. When others were faster it is a `commitConflict` at once: the caller
+    /// looks at what they did before the change is made anew.
+    package var isOnlyOnItsBase = false
     /// Of a `replace`: as of when the rows of `added` are, so that deletes that others add meanwhile still hold for them.
     package var dataSequenceNumber: Int64?
     /// Goes into the snapshot's summary beside its figures, such as the epoch of a sink.

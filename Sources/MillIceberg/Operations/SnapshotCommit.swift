@@ -61,7 +61,7 @@ package struct SnapshotCommit {
                     if (try? isInTable()) == true { return table }
                     // It may still arrive, or be there and nobody can be asked: what it names must stay.
                     throw error
-                case .commitConflict where attempt < settings.triesMax:
+                case .commitConflict where attempt < settings.triesMax && !change.isOnlyOnItsBase:
                     forgetTry()
                     settings.pause(settings.backoff.next(table.random))
                     try refreshOrForget()
@@ -100,6 +100,9 @@ package struct SnapshotCommit {
         let base = table.metadata
         let parent = base.snapshot(ofBranch: settings.branch)
         try checkProperties(base)
+        guard !change.isOnlyOnItsBase || parent?.id == change.basedOn else {
+            throw .commitConflict("others have committed since the snapshot that the change was found by")
+        }
         let current = try table.manifests(of: parent)
         try ConflictCheck(table, change, parent, current).run()
         var figures = SummaryFigures(change.operation)

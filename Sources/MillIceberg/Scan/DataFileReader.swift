@@ -63,7 +63,8 @@ package final class DataFileReader {
             guard let type = field.type.sqlType else { throw .unsupported("column \"\(field.name)\" of type \(field.type)") }
             if let place = places.place(of: field) {
                 sources.append((.file(requests.count), type))
-                requests.append(.init(place, as: file.columns[place].type == .timestamp && type == .timestamptz ? nil : type))
+                let isPlain = file.columns[place].type == .timestamp && type == .timestamptz
+                requests.append(.init(place, as: isPlain ? nil : type, try field.type.projection()))
             } else {
                 sources.append((.constant(try Self.missing(field, data, table.metadata)), type))
             }

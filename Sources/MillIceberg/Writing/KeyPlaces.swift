@@ -78,22 +78,42 @@ struct KeyPlaces {
 
     /// Takes in the files of a table that are not known yet, and forgets what lies in files that are gone.
     mutating func refresh(_ table: IcebergTable, branch: String) throws(IcebergError) {
+        _ = try takeUp(table, branch: branch, pending: [], takenBack: [])
+    }
+
+    /// The same while files are written that the table does not have yet: their rows are newer than all that others brought.
+    /// - Parameters:
+    ///   - pending: paths of those files.
+    ///   - takenBack: keys that shall have no row.
+    /// - Returns: places of rows that others brought, of keys that are taken back or have a pending row; and the numbers of files that
+    ///   are gone.
+    mutating func takeUp(
+        _ table: IcebergTable, branch: String, pending: Set<String>, takenBack: Set<[UInt8]>
+    ) throws(IcebergError) -> (replaced: [Place], gone: Set<Int32>) {
         let plan = try ScanPlan(table, .reference(branch), isNewAllowed: true)
-        let live = Set(plan.tasks.map(\.file.path))
+        let live = Set(plan.tasks.map(\.file.path)).union(pending)
         let gone = Set(numbers.filter { !live.contains($0.key) }.values)
         if !gone.isEmpty {
             places = places.filter { !gone.contains($0.value.file) }
             for number in gone { numbers[files[Int(number)].path] = nil }
         }
+        let own = Set(pending.compactMap { numbers[$0] })
+        var replaced: [Place] = []
         for task in plan.tasks where numbers[task.file.path] == nil {
             fill(task.file)
             let number = number(of: task.file.path)
             let reader = try DataFileReader(task, plan, table, fieldIDs: fieldIDs)
             while let batch = try reader.next() {
                 for (row, key) in keys(batch.columns, count: batch.count).enumerated() {
-                    try set(key, Place(file: number, position: batch.positions[row]))
+                    let place = Place(file: number, position: batch.positions[row])
+                    if takenBack.contains(key) || places[key].map({ own.contains($0.file) }) == true {
+                        replaced.append(place)
+                    } else {
+                        try set(key, place)
+                    }
                 }
             }
         }
+        return (replaced, gone)
     }
 }

@@ -1,4 +1,5 @@
 package import MillColumnar
+import MillIO
 import MillObjectStore
 import MillParquet
 
@@ -29,6 +30,8 @@ package final class TableWriter {
     private var deletes: [Int32: DeletedPositions] = [:]
     /// Keys of the epoch at hand whose old row is deleted already, though it has not been taken back yet.
     private var owed: Set<[UInt8]> = []
+    /// Keys that have had a row taken back since the last commit, and got no other.
+    private var takenBack: Set<[UInt8]> = []
     private var epoch: Int64?
     private var rowCount: Int64 = 0
     private var layout: FileLayout
@@ -102,6 +105,7 @@ package final class TableWriter {
                     delete(old)
                     owed.insert(keyBytes)
                 }
+                takenBack.remove(keyBytes)
                 try places?.set(keyBytes, .init(file: file, position: placement.firstPosition + Int64(offset)))
             }
         }
@@ -141,6 +145,7 @@ package final class TableWriter {
     private func takeBack(_ key: [UInt8]) {
         if owed.remove(key) != nil { return }
         if let place = places?.remove(key) { delete(place) }
+        takenBack.insert(key)
     }
 
     private func delete(_ place: KeyPlaces.Place) { deletes[place.file, default: DeletedPositions()].insert(place.position) }
@@ -158,30 +163,66 @@ package final class TableWriter {
         let files = try writer?.finish() ?? []
         writer = nil
         for file in files { places?.fill(file) }
-        var rowDeletes: [RowDeletes] = []
-        for (number, positions) in deletes.sorted(by: { $0.key < $1.key }) {
-            guard let file = places?.files[Int(number)] else { continue }
-            rowDeletes.append(RowDeletes(dataFile: file.path, specID: file.specID, partition: file.partition, positions: positions))
-        }
-        var change = SnapshotChange.rowDelta(files, rowDeletes, basedOn: base, summary: summary)
-        change.isAlwaysMade = true
-        (change.properties, change.expected) = (properties, expected)
         let (done, snapshotID): (IcebergTable, Int64?)
-        do throws(IcebergError) { (done, snapshotID) = try SnapshotCommit.run(change, on: table, settings.commit) } catch {
+        do throws(IcebergError) {
+            (done, snapshotID) = try commit(files) { change in
+                (change.summary, change.properties, change.expected) = (summary, properties, expected)
+            }
+        } catch {
             // Of an unknown outcome they may be part.
             if !error.isCommitUnknown { try? table.store.remove(files.map(\.path)) }
             throw error
         }
         try take(done)
-        deletes = [:]
+        (deletes, takenBack) = ([:], [])
         rowCount = 0
-        let before = base
         base = snapshotID
-        // Others were faster: their rows have keys too.
-        if let snapshotID, done.metadata.snapshot(id: snapshotID)?.parentID != before {
-            try places?.refresh(done, branch: settings.commit.branch)
-        }
         return snapshotID
+    }
+
+    /// Rows of others have keys, too. So with a key a change is made on top of what it was found by; when others were faster, what they
+    /// brought is looked through first.
+    private func commit(_ files: [DataFile], _ fill: (inout SnapshotChange) -> Void) throws(IcebergError) -> (IcebergTable, Int64?) {
+        var limits = settings.commit
+        limits.take(table.metadata.properties)
+        var attempt = 0
+        while true {
+            attempt += 1
+            var change = SnapshotChange.rowDelta(files, rowDeletes(), basedOn: base)
+            change.isAlwaysMade = true
+            change.isOnlyOnItsBase = key != nil
+            fill(&change)
+            do throws(IcebergError) { return try SnapshotCommit.run(change, on: table, settings.commit) } catch {
+                guard case .commitConflict = error, key != nil, attempt < limits.triesMax else { throw error }
+                settings.commit.pause(limits.backoff.next(table.random))
+                try takeUpOthers(Set(files.map(\.path)))
+            }
+        }
+    }
+
+    private func rowDeletes() -> [RowDeletes] {
+        deletes.sorted { $0.key < $1.key }.compactMap { number, positions in
+            guard let file = places?.files[Int(number)] else { return nil }
+            return RowDeletes(dataFile: file.path, specID: file.specID, partition: file.partition, positions: positions)
+        }
+    }
+
+    /// Of a key that others wrote meanwhile the row that is about to be committed stays, and theirs is deleted with it; theirs is also
+    /// when the key's row was taken back.
+    /// - Throws: `commitConflict` when a file is gone of which rows are deleted.
+    private func takeUpOthers(_ pending: Set<String>) throws(IcebergError) {
+        var newest = table
+        try newest.refresh()
+        guard newest.metadata.history(ofBranch: settings.commit.branch, reaches: base) else {
+            throw .commitConflict("the snapshot that the change was found by is not one of the branch any more")
+        }
+        guard let found = try places?.takeUp(newest, branch: settings.commit.branch, pending: pending, takenBack: takenBack) else { return }
+        if let number = deletes.keys.first(where: found.gone.contains), let file = places?.files[Int(number)] {
+            throw .commitConflict("data file \"\(file.path)\", of which rows are deleted, is not in the table any more")
+        }
+        for place in found.replaced { delete(place) }
+        try take(newest)
+        base = newest.metadata.snapshot(ofBranch: settings.commit.branch)?.id
     }
 
     /// Others may have changed the table's columns.
@@ -200,4 +241,17 @@ package final class TableWriter {
 
     /// Takes back what was written since the last commit. The writer is of no use afterwards.
     package func abandon() { writer?.abandon() }
+}
+
+extension TableMetadata {
+    /// Whether a branch was at a snapshot before, or is; nil is what it was at before its first one.
+    fileprivate func history(ofBranch branch: String, reaches base: Int64?) -> Bool {
+        guard let base else { return true }
+        var next = snapshot(ofBranch: branch)
+        while let snapshot = next {
+            if snapshot.id == base { return true }
+            next = snapshot.parentID.flatMap { self.snapshot(id: $0) }
+        }
+        return false
+    }
 }

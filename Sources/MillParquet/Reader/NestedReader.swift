@@ -104,15 +104,7 @@ final class NestedReader: RowReader {
             appendValue(first)
             try first.advance()
         case .wrapper(let inner): try append(inner)
-        case .object(let members):
-            put("{")
-            for (index, member) in members.enumerated() {
-                if index > 0 { put(",") }
-                appendString(Array(member.name.utf8))
-                put(":")
-                try append(member)
-            }
-            put("}")
+        case .object(let members, let missing): try appendObject(members, missing)
         case .array(let element):
             put("[")
             try appendRepeated(shape) { () throws(ParquetError) in try append(element) }
@@ -130,6 +122,27 @@ final class NestedReader: RowReader {
             }
             put("}")
         }
+    }
+
+    private func appendObject(_ members: [NestedShape.Member], _ missing: [NestedProjection.Member]) throws(ParquetError) {
+        put("{")
+        let start = text.count
+        for member in members {
+            let before = text.count
+            if text.count > start { put(",") }
+            appendString(Array((member.name ?? "").utf8))
+            put(":")
+            try append(member.shape)
+            // One that the table has no more is read all the same: its leaves have entries as all others.
+            if member.name == nil { text.removeLast(text.count - before) }
+        }
+        for member in missing {
+            if text.count > start { put(",") }
+            appendString(Array(member.name.utf8))
+            put(":")
+            text.append(contentsOf: member.missing.utf8)
+        }
+        put("}")
     }
 
     private func appendRepeated(_ shape: NestedShape, _ one: () throws(ParquetError) -> Void) throws(ParquetError) {

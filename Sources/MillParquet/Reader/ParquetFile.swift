@@ -61,7 +61,7 @@ package struct ParquetFile: Sendable {
         } catch { throw malformed(footerStart, error) }
         columns = nodes.map { node in
             Column(
-                name: node.name, fieldID: node.fieldID, type: try? Self.source(of: node, as: nil).type,  // asking for the column says why not
+                name: node.name, fieldID: node.fieldID, type: try? Self.source(of: node, as: nil, .asStored).type,  // asking for the column says why not
                 isRequired: node.repetition == .required)
         }
     }
@@ -90,19 +90,19 @@ package struct ParquetFile: Sendable {
         }
     }
 
-    private static func source(of node: SchemaNode, as type: SQLType?) throws(UnreadableType) -> Source {
+    private static func source(of node: SchemaNode, as type: SQLType?, _ projection: NestedProjection) throws(UnreadableType) -> Source {
         if case .leaf(let leaf) = node.kind, leaf.repetitionMax == 0 {
             let meaning = try ColumnMeaning(leaf)
             return .flat(leaf, try type.map { (type) throws(UnreadableType) in try meaning.widened(to: type) } ?? meaning)
         }
         guard type == nil || type == .jsonb else { throw UnreadableType("it is nested, which can only be read as jsonb") }
-        let shape = try NestedShape(column: node)
+        let shape = try NestedShape(column: node, as: projection)
         return .nested(shape, try node.leaves.map { (leaf) throws(UnreadableType) in (leaf, try ColumnMeaning(leaf)) })
     }
 
-    func source(of index: Int, as type: SQLType?) throws(ParquetError) -> Source {
+    func source(of index: Int, as type: SQLType?, _ projection: NestedProjection = .asStored) throws(ParquetError) -> Source {
         precondition(nodes.indices.contains(index), "only columns of the file are asked for")
-        do throws(UnreadableType) { return try Self.source(of: nodes[index], as: type) } catch {
+        do throws(UnreadableType) { return try Self.source(of: nodes[index], as: type, projection) } catch {
             throw .unsupported(file: file.path, column: nodes[index].name, feature: error.reason)
         }
     }

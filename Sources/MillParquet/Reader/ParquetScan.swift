@@ -18,8 +18,12 @@ package final class ParquetScan {
     package struct Request: Sendable {
         package var column: Int
         package var type: SQLType?
+        /// What a nested column is by a newer schema than the file's.
+        package var projection: NestedProjection
 
-        package init(_ column: Int, as type: SQLType? = nil) { (self.column, self.type) = (column, type) }
+        package init(_ column: Int, as type: SQLType? = nil, _ projection: NestedProjection = .asStored) {
+            (self.column, self.type, self.projection) = (column, type, projection)
+        }
     }
 
     private let file: ParquetFile
@@ -46,7 +50,7 @@ package final class ParquetScan {
     {
         self.file = file
         var columns: [ParquetFile.Source] = []
-        for request in requests { columns.append(try file.source(of: request.column, as: request.type)) }
+        for request in requests { columns.append(try file.source(of: request.column, as: request.type, request.projection)) }
         self.columns = columns
         selection = try RowSelection(file, conditions)
         self.firstRow = firstRow
