@@ -182,7 +182,8 @@ extension Engine {
                 throw SQLError(
                     .featureNotSupported,
                     "rows of \"\(bound.name)\" are changed and deleted, and a sink of type append-only only adds rows",
-                    hint: "Say type = 'upsert', or force_append_only = 'true': what is deleted then stays, and an update is one more row.")
+                    hint: (options.takesUpserts ? "Say type = 'upsert', or force" : "Say force")
+                        + "_append_only = 'true': what is deleted then stays, and an update is one more row.")
             }
             return (placed.with(root: root), found.uniqueKey)
         } catch { throw error.located(at: span) }

@@ -27,6 +27,9 @@ struct SinkOptions: Sendable {
         "commit_bytes",
     ]
 
+    /// Files of a folder stay as they are.
+    var takesUpserts: Bool { !["fs", "s3"].contains(rest["connector"]?.lowercased()) }
+
     /// Options that the engine adds to those of the statement, for itself.
     static let ownPrefix = "millrace."
     static let sinkName = ownPrefix + "sink"
