@@ -19,19 +19,23 @@ struct EpochRerunTests {
             watermarks: step.map { [key: $0] } ?? [:])
     }
 
+    /// Where an epoch ended that was run again, what it closed by, and what is closed by after it.
+    private typealias Done = (ends: [SourceSplit: SplitOffset], closed: Int64?, now: Int64?)
+
     /// Reads and closes until nothing is left.
-    /// - Returns: where each epoch ended that was run again, and what was closed by after it.
-    private func run(_ epochs: [EpochPosition]) -> [(ends: [SourceSplit: SplitOffset], now: Int64?)] {
+    private func run(_ epochs: [EpochPosition]) -> [Done] {
         var rerun = EpochRerun(epochs)
         rerun.join([key])
         rerun.startOnce(nowNanos: 0)
-        var done: [(ends: [SourceSplit: SplitOffset], now: Int64?)] = []
+        var done: [Done] = []
+        var closed: Int64?
         while rerun.isActive {
             var report = EpochReport()
             let ends = rerun.ends[source] ?? [:]
             report.offsets = [source: ends]
+            let isRead = !rerun.held.isEmpty
             let steps = rerun.note(report, injected: .zero, nowNanos: 0, idleNanos: 1)
-            if let steps { done.append((ends, steps[key]?.now)) }
+            if isRead { closed = steps?[key]?.now } else { done.append((ends, closed, steps?[key]?.now)) }
         }
         return done
     }
@@ -42,7 +46,15 @@ struct EpochRerunTests {
             epoch(8, [first: SplitOffset(6)], WatermarkStep(passed: 10, now: 20)), epoch(9, [:], WatermarkStep(passed: 20, now: 20)),
         ])
         #expect(done.map(\.ends) == [[first: SplitOffset(4)], [first: SplitOffset(6)], [first: SplitOffset(6)]])
+        #expect(done.map(\.closed) == [nil, 10, 20])
         #expect(done.map(\.now) == [10, 20, 20])
+    }
+
+    /// Were more taken for closed than is closed, what an operator gives out would be late for the next one.
+    @Test func whatEpochsClosedThatAreMissingIsClosedByTheNextOne() {
+        let done = run([epoch(5, [first: SplitOffset(3)]), epoch(9, [first: SplitOffset(6)], WatermarkStep(passed: 20, now: 30))])
+        #expect(done.map(\.closed) == [20])
+        #expect(done.map(\.now) == [30])
     }
 
     /// A process that ran epochs again noted a split that it had found, and ended; the next one closes as often as the first did.

@@ -3,6 +3,7 @@ import MillEngine
 import MillIO
 import MillLog
 import MillMeta
+import MillStore
 import MillTestKit
 import Testing
 
@@ -164,14 +165,8 @@ import Testing
         var seen: [[String: Int]] = []
         var second = 0
         for life in 0..<4 {
-            let environment = Environment(files: files, clock: clock, random: SeededSource(1))
-            let keeper = try StateKeeper(environment: environment, directory: "/data/state")
-            let log = try DMLLog(environment: environment, directory: "/data/dml")
-            let engine = Engine(
-                environment: environment, options: Engine.Options(workerCount: workers), assembly: ChangingAssembly(["s": connector]), meta: meta,
-                keeper: keeper, dmlLog: log)
-            try await engine.restore()
-            let world = EngineWorld(engine, files: files)
+            let (world, log) = try await begin(files, clock, connector, meta, workers)
+            let engine = world.engine
             if life == 0 {
                 try await world.run("\(Self.create) \(Self.sums); \(Self.final)")
                 try await world.run("CREATE TABLE t (at timestamp, v int, WATERMARK FOR at AS at - INTERVAL '5 seconds')")
@@ -201,11 +196,58 @@ import Testing
             try await world.run("FLUSH")
             seen = []
             for read in reads { seen.append(try #require(try await world.run(read).last).multiset) }
-            // Nothing that a process does after kill -9 reaches the disk.
-            files.setFault { _, _ in 5 }
-            await world.stop()
-            log.close()
-            files.setFault(nil)
+            await kill(world, log, files)
         }
+    }
+
+    /// A journal that has grown too long gives way to one entry. What closes then closes in every operator, and nothing that one gives out is
+    /// late for the next.
+    @Test(arguments: [1, 2]) func aJournalThatGaveWayToOneEntryClosesWhatItsEpochsClosed(workers: Int) async throws {
+        let files = MemoryFileSystem()
+        let meta = try MetaStore.inMemory()
+        let clock = VirtualClock()
+        let connector = ScriptedConnector()
+        connector.change { $0.splits = [[], []] }
+        let (world, log) = try await begin(files, clock, connector, meta, workers)
+        try await world.run("\(Self.create) \(Self.final); FLUSH")
+        await world.engine.checkpoint()
+        for second in [1, 12, 17, 26] {
+            connector.change { state in for split in 0...1 { state.splits[split].append(self.row(second, split + 1)) } }
+            try await world.run("FLUSH")
+        }
+        let closed = [["2024-01-01 00:00:00", "3"], ["2024-01-01 00:00:10", "6"]]
+        #expect(try await rows(world, "SELECT * FROM final ORDER BY window_start") == closed)
+        await kill(world, log, files)
+        let recovered = try StateStore(directory: "/data/state", files: files).newestCheckpoint()
+        let journal = EpochJournal(directory: "/data/state", files: files)
+        let epochs = try journal.epochs(since: recovered?.record)
+        #expect(epochs.count > 3)
+        for name in try files.list("/data/state") where name.hasPrefix("journal-") { try files.remove("/data/state/" + name) }
+        try journal.begin(checkpoint: recovered?.record.number ?? 0, with: [EpochJournal.last(of: epochs)])
+        let (next, nextLog) = try await begin(files, clock, connector, meta, workers)
+        #expect(try await rows(next, "SELECT * FROM final ORDER BY window_start") == closed)
+        #expect(try await rows(next, "SELECT * FROM final_late") == [])
+        await kill(next, nextLog, files)
+    }
+
+    private func begin(
+        _ files: MemoryFileSystem, _ clock: VirtualClock, _ connector: ScriptedConnector, _ meta: MetaStore, _ workers: Int
+    ) async throws -> (EngineWorld, DMLLog) {
+        let environment = Environment(files: files, clock: clock, random: SeededSource(1))
+        let keeper = try StateKeeper(environment: environment, directory: "/data/state")
+        let log = try DMLLog(environment: environment, directory: "/data/dml")
+        let engine = Engine(
+            environment: environment, options: Engine.Options(workerCount: workers), assembly: ChangingAssembly(["s": connector]), meta: meta,
+            keeper: keeper, dmlLog: log)
+        try await engine.restore()
+        return (EngineWorld(engine, files: files), log)
+    }
+
+    /// Nothing that a process does after kill -9 reaches the disk.
+    private func kill(_ world: EngineWorld, _ log: DMLLog, _ files: MemoryFileSystem) async {
+        files.setFault { _, _ in 5 }
+        await world.stop()
+        log.close()
+        files.setFault(nil)
     }
 }

@@ -196,6 +196,53 @@ import Testing
         #expect(found == Array(1...7))
     }
 
+    /// The last checkpoint names what is written anew until there is another one.
+    @Test func whatIsWrittenAnewIsThereAsItWasUntilACheckpointHasIt() throws {
+        let files = MemoryFileSystem()
+        let life = try Life(files)
+        life.append()
+        try life.checkpoint()
+        life.append()
+        files.setFault { operation, path in operation == .sync && path.contains("segment") ? 5 : nil }
+        #expect(throws: IOFailure.self) { try life.checkpoint() }
+        // The rows are copied this time, and the record comes to nothing.
+        files.setFault { operation, path in operation == .write && path.contains("checkpoint") ? 28 : nil }
+        #expect(throws: IOFailure.self) { try life.checkpoint() }
+        files.setFault(nil)
+        let found = try Life(files).read()
+        #expect(found == [1])
+    }
+
+    /// A checkpoint that failed at its very end may be on the disk, with what a sink that begins anew forgets.
+    @Test func whatIsForgottenIsThereUntilACheckpointIsWithoutIt() throws {
+        let files = MemoryFileSystem()
+        let life = try Life(files)
+        life.append()
+        files.setFault { operation, path in operation == .syncDirectory && path == "/data/state" ? 5 : nil }
+        #expect(throws: IOFailure.self) { try life.checkpoint() }
+        files.setFault(nil)
+        life.outbox.beginAnew()
+        let failed = try Life(files).read()
+        #expect(failed == [1])
+    }
+
+    @Test func aSinkThatTakesNothingMoreHasItsLastEpochsSynced() throws {
+        let files = MemoryFileSystem()
+        try files.createDirectory("/data")
+        try files.syncDirectory("/")
+        let life = try Life(files)
+        life.append()
+        try life.checkpoint()
+        life.append()
+        life.epoch = life.epoch.next
+        life.outbox.append(Self.batch(of: life.epoch), .added, epoch: life.epoch, openedAtMicros: 0)
+        life.outbox.detach(SQLError(.diskFull, "it is full"))
+        try life.checkpoint()
+        files.crash(random: SeededSource(3))
+        let found = try Life(files).read()
+        #expect(found == [1, 2])
+    }
+
     // MARK: Damage
 
     @Test func everyDamagedByteIsFound() throws {

@@ -12,6 +12,10 @@ import MillStore
 /// 1. read: epochs that end where it ended, as many as it takes, in which rows count as late by what it had passed and nothing closes;
 /// 2. close: one epoch that reads nothing and closes by what it closed by; then its watermarks are those that the journal names.
 ///
+/// Epochs may be missing: a journal that has grown too long gives way to one entry, and a power cut may take one file of it and leave the next.
+/// The one that follows then closes what they closed, too. Nothing ever counts as closed by a watermark that no epoch here has closed by:
+/// what an operator gives out when it closes would come late to the next one, which has closed nothing of it either.
+///
 /// A source that has failed is not waited for, nor is one that gives nothing for as long as makes a split idle: then the rest is cut anew, and
 /// fewer rows may be late than before. On the conductor's thread; steps are between epochs.
 struct EpochRerun {
@@ -69,7 +73,8 @@ struct EpochRerun {
 
     /// An epoch has ended.
     /// - Parameter injected: the last transaction that tables have been given.
-    /// - Returns: the watermarks from here on, when it was the last of one that is run again.
+    /// - Returns: what the watermarks are from here on, at least; nil: what they were. When all is read, `now` is what the journal's epoch closed
+    ///   by; when that is closed, both are as the journal names them.
     mutating func note(
         _ report: EpochReport, injected: DMLPosition, nowNanos: UInt64, idleNanos: UInt64
     ) -> [WatermarkKey: WatermarkStep]? {
@@ -80,13 +85,18 @@ struct EpochRerun {
             if isClosing || offsets != lastOffsets || readsTables && injected < epoch.dmlPosition { movedAtNanos = nowNanos }
             lastOffsets = offsets
             if nowNanos - movedAtNanos >= idleNanos { end() }
-            return nil
+            return isClosing ? closed(in: epoch) : nil
         }
         isClosing = false
         position = epoch.dmlPosition
         epochs.removeFirst()
         goOn()
         return epoch.watermarks.filter { keys.contains($0.key) }
+    }
+
+    /// What an epoch closed by.
+    private func closed(in epoch: EpochPosition) -> [WatermarkKey: WatermarkStep] {
+        epoch.watermarks.filter { keys.contains($0.key) }.mapValues { WatermarkStep(now: $0.passed) }
     }
 
     /// Passes over epochs in which nothing happened to these jobs.

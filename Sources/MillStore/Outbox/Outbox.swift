@@ -51,6 +51,9 @@ package final class Outbox: Sendable {
         /// A sync failed: the segments that it concerned are written anew.
         var isDistrusted = false
         var hasNewFile = false
+        /// Files that count for nothing from the next checkpoint on. Until then the last one may name them, or one that is on the disk although
+        /// making it failed.
+        var obsolete: [UInt64] = []
         /// What the last checkpoint has.
         var durable: OutboxNote
         /// As the target has confirmed.
@@ -62,8 +65,10 @@ package final class Outbox: Sendable {
 
     struct Segment {
         var place: OutboxSegment
-        /// nil: nothing is appended to it any more.
+        /// nil: it is of an earlier process, which synced it.
         var file: (any File)?
+        /// Nothing is appended to it any more: behind its end lie bytes that a checkpoint may name which is on the disk although making it failed.
+        var isClosed = false
         var isUnsynced = false
     }
 
@@ -173,7 +178,8 @@ package final class Outbox: Sendable {
     /// Appends a frame to the last segment, or to a new one.
     private func write(_ frame: [UInt8], at position: UInt64, _ state: inout State) throws(IOFailure) {
         let last = state.segments.count - 1
-        if last < 0 || state.segments[last].file == nil || state.segments[last].place.byteCount >= UInt64(limits.segmentBytes)
+        if last < 0 || state.segments[last].file == nil || state.segments[last].isClosed
+            || state.segments[last].place.byteCount >= UInt64(limits.segmentBytes)
             || state.segments[last].place.end != position
         {
             try files.createDirectory(directory)
@@ -225,13 +231,12 @@ package final class Outbox: Sendable {
         state.pendingBytes = 0
         while let last = state.segments.last, last.place.start >= end, last.place.byteCount > 0 {
             state.segments.removeLast()
-            // It counts for nothing, and is removed at the next start should this fail.
-            try? files.remove(path(last.place.number))
+            state.obsolete.append(last.place.number)
         }
         let last = state.segments.count - 1
         if last >= 0, state.segments[last].place.end > end {
             state.segments[last].place.byteCount = end - state.segments[last].place.start
-            state.segments[last].file = nil
+            state.segments[last].isClosed = true
         }
         state.end = end
     }
@@ -344,7 +349,7 @@ package final class Outbox: Sendable {
             }
             let copy = try files.open(path(state.nextNumber), .create)
             try copy.write(bytes)
-            try? files.remove(path(segment.place.number))  // It is removed at the next start.
+            state.obsolete.append(segment.place.number)
             state.segments[index].place.number = state.nextNumber
             state.segments[index].file = copy
             state.nextNumber += 1
@@ -371,8 +376,12 @@ package final class Outbox: Sendable {
     package func noteDurable(_ note: OutboxNote) {
         state.withLock { state in
             state.durable = note
+            let obsolete = state.obsolete.filter { number in !note.segments.contains { $0.number == number } }
+            state.obsolete.removeAll(where: obsolete.contains)
+            // What cannot be removed now is removed at the next start.
+            for number in obsolete { try? files.remove(path(number)) }
             while let first = state.segments.first, first.place.end <= note.start, first.place.byteCount > 0,
-                state.segments.count > 1 || first.file == nil
+                state.segments.count > 1 || first.file == nil || first.isClosed
             {
                 state.segments.removeFirst()
                 // It is removed at the next start.
