@@ -36,6 +36,17 @@ extension Column {
         }
     }
 
+    /// The first `filled` values in a column with more room, which takes this one's place: they share what new strings go to.
+    package func grown(to capacity: Int, filled: Int) -> Column {
+        let larger = Column(type, capacity: capacity)
+        larger.data.copyMemory(from: data, byteCount: filled * type.physical.stride)
+        if let bits = validity { larger.ensureValidity().update(from: bits, count: (filled + 63) / 64) }
+        larger.heaps = heaps
+        larger.own = own
+        larger.count = filled
+        return larger
+    }
+
     /// The value at a row. Slow: one switch and, for strings, a copy per call.
     package func scalar(_ row: Int) -> Scalar {
         if isNull(row) { return .null }

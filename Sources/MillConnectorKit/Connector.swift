@@ -8,8 +8,8 @@ package import MillColumnar
 package protocol SourceConnector: Sendable {
     /// Whether its splits end. A source that is not bounded is never read whole, not even while it has no split yet.
     var isBounded: Bool { get }
-    /// Whether positions number records, so that two of them tell how many lie between; in a file they are bytes.
-    var numbersRecords: Bool { get }
+    /// How many records of a split lie between two positions, for lag; nil where that is not known, as of bytes of a file.
+    func recordCount(_ split: SourceSplit, from start: SplitOffset, to end: SplitOffset) -> Int64?
     /// What is wrong with the connection now, for SHOW JOBS; nil when all is well.
     var status: String? { get }
     /// What tells the source from another that is made later under its name, such as a topic's id; nil while that is not known.
@@ -36,7 +36,8 @@ package protocol SourceConnector: Sendable {
 }
 
 extension SourceConnector {
-    package var numbersRecords: Bool { true }
+    /// Where positions number records.
+    package func recordCount(_ split: SourceSplit, from start: SplitOffset, to end: SplitOffset) -> Int64? { max(end.position - start.position, 0) }
     package func columns() throws(SQLError) -> [Field]? { nil }
     package var status: String? { nil }
     package var incarnation: String? { nil }
@@ -52,9 +53,17 @@ package protocol SplitReader: AnyObject {
     func poll(maxRecords: Int, maxBytes: Int) throws(SQLError) -> RawChunk?
     /// A bounded split (a file) has given its last record.
     var isFinished: Bool { get }
+    /// Where those who read it want to be next, nil for nowhere in particular; told before each poll that it may change for. A reader that
+    /// has several ways to the same rows, such as a newer state of a table in place of one and what was added to it, takes one that leads
+    /// there.
+    func aim(at end: SplitOffset?)
     /// The highest known end of the split, for lag; nil when not known yet.
     var highWatermark: SplitOffset? { get }
     func close()
+}
+
+extension SplitReader {
+    package func aim(at end: SplitOffset?) {}
 }
 
 extension SQLError {

@@ -51,15 +51,16 @@ package final class RawChunk: @unchecked Sendable {
         self.owner = owner
     }
 
-    /// Rows of a file in columns, which take about `byteCount` bytes of it. A row's position is its number.
-    package init(_ rows: FileRows, byteCount: Int, partition: Int32 = 0, file: SplitFile? = nil) {
+    /// Rows of files in columns, which take about `byteCount` bytes of them. A row's position is its number.
+    /// - Parameter nextOffset: where that is not right behind them.
+    package init(_ rows: FileRows, byteCount: Int, partition: Int32 = 0, file: SplitFile? = nil, nextOffset: SplitOffset? = nil) {
         bytes = Self.noBytes
         self.byteCount = byteCount
         starts = []
         lengths = []
         positions = []
         timestamps = nil
-        nextOffset = SplitOffset(rows.range.upperBound)
+        self.nextOffset = nextOffset ?? SplitOffset(rows.range.upperBound)
         self.partition = partition
         self.file = file
         self.rows = rows

@@ -28,6 +28,8 @@ package struct ConnectorOptions: Sendable {
         return given.first.flatMap { values.removeValue(forKey: $0) }
     }
 
+    func has(_ name: String) -> Bool { values[name] != nil }
+
     /// The same for an option that must be there.
     package mutating func require(_ name: String, or other: String? = nil, hint: String) throws(SQLError) -> String {
         let value = if let other { try take(name, other) } else { try take(name) }

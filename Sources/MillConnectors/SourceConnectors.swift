@@ -1,4 +1,5 @@
 package import MillBase
+package import MillColumnar
 package import MillConnectorKit
 package import MillIO
 package import MillLog
@@ -18,15 +19,17 @@ package enum SourceConnectors {
     ///   - options: all of `WITH (...)`, `connector` among them.
     ///   - format: the words behind FORMAT and ENCODE; nil when the statement has none, then Flink's option does, or the names of files.
     ///   - access: which files may be read; nil for all of this machine, and none in S3.
+    ///   - fields: the declared columns, where the connector has to know them.
+    ///   - catalogs: of tables.
     ///   - embedded: our own broker, if it runs; a Kafka source whose brokers are all its listeners reads the log directly.
     /// - Throws: 22023 for a missing, unknown or wrong option. Nothing is contacted yet.
     package static func make(
         _ options: [String: String], format written: (format: String, encode: String)? = nil, environment: Environment,
         embedded: EmbeddedBroker?,
-        access: FileAccess? = nil
+        access: FileAccess? = nil, fields: [Field] = [], catalogs: @escaping IcebergSource.CatalogFinder = { _ in nil }
     ) throws(SQLError) -> Made {
         guard let name = options["connector"] else {
-            throw SQLError(.invalidParameterValue, "option \"connector\" is missing", hint: "Known connectors are: file, kafka, s3.")
+            throw SQLError(.invalidParameterValue, "option \"connector\" is missing", hint: "Known connectors are: file, iceberg, kafka, s3.")
         }
         var left = ConnectorOptions(connector: name.lowercased(), options)
         var asked = try SourceFormat(taking: &left)
@@ -45,7 +48,13 @@ package enum SourceConnectors {
         case "file", "filesystem", "s3":
             let connector = try FileConnector(options: left, format: asked, files: environment.files, access: access)
             return Made(connector: connector, format: connector.format, notices: [])
-        default: throw SQLError(.invalidParameterValue, "there is no connector \"\(name)\"", hint: "Known connectors are: file, kafka, s3.")
+        case "iceberg":
+            guard asked == nil || asked == .parquet else {
+                throw SQLError(.featureNotSupported, "rows of an Iceberg table have no other format", hint: "Leave FORMAT and ENCODE out.")
+            }
+            let connector = try IcebergSource(options: left, fields: fields, environment: environment, catalogs: catalogs)
+            return Made(connector: connector, format: .parquet, notices: [])
+        default: throw SQLError(.invalidParameterValue, "there is no connector \"\(name)\"", hint: "Known connectors are: file, iceberg, kafka, s3.")
         }
     }
 }

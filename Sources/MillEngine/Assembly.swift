@@ -36,11 +36,13 @@ package final class Assembly: SourceAssembly {
 
     package func embeddedCatalogs() throws(SQLError) -> [String] { try warehouses?.names() ?? [] }
 
-    package func source(name: String, options: [CatalogOption], fields: [Field]) throws(SQLError) -> AssembledSource {
+    package func source(
+        name: String, options: [CatalogOption], fields: [Field], catalogs: @escaping IcebergSource.CatalogFinder
+    ) throws(SQLError) -> AssembledSource {
         var connectorOptions: [String: String] = [:]
         var format: String?
         var encode: String?
-        for option in options {
+        for option in options where !option.name.hasPrefix(SinkOptions.ownPrefix) {
             if option.name == "encode" {
                 encode = option.value
             } else if option.name == "format", options.contains(where: { $0.name == "encode" }) {
@@ -52,9 +54,13 @@ package final class Assembly: SourceAssembly {
         var written: (format: String, encode: String)?
         if let format, let encode { written = (format, encode) }
         let made = try SourceConnectors.make(
-            connectorOptions, format: written, environment: environment, embedded: embedded.withLock { $0 }, access: access)
+            connectorOptions, format: written, environment: environment, embedded: embedded.withLock { $0 }, access: access,
+            fields: fields, catalogs: catalogs)
         guard let records = made.format else {
             throw SQLError(.invalidParameterValue, "the format of the source's records is missing", hint: "Add FORMAT PLAIN ENCODE JSON.")
+        }
+        if made.connector is IcebergSource {
+            return AssembledSource(connector: made.connector, makeDecoder: { TableRowDecoder(wanted: $0) }, encode: records.encode)
         }
         let decoder = { @Sendable (columns: [Int]) throws(SQLError) -> any Decoder in
             switch records {

@@ -10,8 +10,11 @@ import Synchronization
 /// Makes connectors and decoders from the options of CREATE SOURCE. Implemented where the connectors are known.
 package protocol SourceAssembly: Sendable {
     /// - Parameter fields: the declared columns.
+    /// - Parameter catalogs: of tables that the source may be one of.
     /// - Throws: 22023 for options, 0A000 for a connector or format that is not there.
-    func source(name: String, options: [CatalogOption], fields: [Field]) throws(SQLError) -> AssembledSource
+    func source(
+        name: String, options: [CatalogOption], fields: [Field], catalogs: @escaping IcebergSource.CatalogFinder
+    ) throws(SQLError) -> AssembledSource
     /// - Throws: 22023 for options. Nothing is contacted yet.
     func sink(options: [String: String], of relation: SinkConnectors.Relation) throws(SQLError) -> any SinkConnector
     /// A catalog of tables elsewhere.

@@ -1,5 +1,6 @@
 import GRDB
 package import MillBase
+import MillColumnar
 package import MillIO
 import MillIceberg
 package import MillObjectStore

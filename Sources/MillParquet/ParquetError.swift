@@ -44,6 +44,10 @@ package enum UnfitValue: Hashable, Sendable {
     case tooManyDigits(precision: Int, scale: Int)
     case missingInRequiredColumn
     case tooLong(bytes: Int)
+    /// Of a nested value, or one whose bytes are of a fixed length: it is no value of this part's type.
+    case notOfType(String)
+    case missingMember(String)
+    case unknownMember(String)
 }
 
 extension Malformed: CustomStringConvertible {
@@ -68,6 +72,9 @@ extension UnfitValue: CustomStringConvertible {
     package var description: String {
         switch self {
         case .notFinite: "NaN and infinities have no place in a decimal"
+        case .notOfType(let part): "\"\(part)\" in it is of another type"
+        case .missingMember(let part): "\"\(part)\" in it is required, and missing"
+        case .unknownMember(let part): "the column has no \"\(part)\""
         case .tooManyDigits(let precision, let scale): "it has more digits than numeric(\(precision),\(scale))"
         case .missingInRequiredColumn: "it is NULL and the column is required"
         case .tooLong(let bytes): "it has \(bytes) bytes"

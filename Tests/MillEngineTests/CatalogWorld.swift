@@ -2,6 +2,7 @@ import MillBase
 import MillCatalog
 import MillColumnar
 import MillConnectorKit
+import MillConnectors
 import MillIO
 import MillSQL
 @testable import MillEngine
@@ -50,7 +51,9 @@ struct CatalogWorld {
 private struct EmptySources: SourceAssembly, SourceConnector {
     let isBounded = true
 
-    func source(name: String, options: [CatalogOption], fields: [Field]) throws(SQLError) -> AssembledSource {
+    func source(
+        name: String, options: [CatalogOption], fields: [Field], catalogs: @escaping IcebergSource.CatalogFinder
+    ) throws(SQLError) -> AssembledSource {
         AssembledSource(
             connector: self, makeDecoder: { (_) throws(SQLError) in throw SQLError(.internalError, "there is nothing to decode") })
     }

@@ -1,6 +1,7 @@
 import MillBase
 import MillCatalog
 import MillColumnar
+import MillConnectors
 import MillEngine
 import MillIO
 @testable import MillMeta
@@ -368,8 +369,10 @@ final class ChangingAssembly: SourceAssembly {
 
     init(_ connectors: [String: ScriptedConnector]) { self.connectors = Mutex(connectors) }
 
-    func source(name: String, options: [CatalogOption], fields: [Field]) throws(SQLError) -> AssembledSource {
+    func source(
+        name: String, options: [CatalogOption], fields: [Field], catalogs: @escaping IcebergSource.CatalogFinder
+    ) throws(SQLError) -> AssembledSource {
         let now = ScriptedAssembly(connectors: connectors.withLock { $0 })
-        return try now.source(name: name, options: options, fields: fields)
+        return try now.source(name: name, options: options, fields: fields, catalogs: catalogs)
     }
 }

@@ -2,6 +2,7 @@ import MillBase
 import MillCatalog
 import MillColumnar
 import MillConnectorKit
+import MillConnectors
 import MillDataflow
 import MillEngine
 import MillIO
@@ -148,7 +149,9 @@ private final class ScriptedReader: SplitReader {
 struct ScriptedAssembly: SourceAssembly {
     var connectors: [String: ScriptedConnector]
 
-    func source(name: String, options: [CatalogOption], fields: [Field]) throws(SQLError) -> AssembledSource {
+    func source(
+        name: String, options: [CatalogOption], fields: [Field], catalogs: @escaping IcebergSource.CatalogFinder
+    ) throws(SQLError) -> AssembledSource {
         guard let connector = connectors[name] else { throw SQLError(.invalidParameterValue, "there is no connector \"\(name)\"") }
         return AssembledSource(
             connector: connector, makeDecoder: { columns in JSONRecordDecoder(fields: fields, wanted: columns.map { .field($0) }) })

@@ -65,6 +65,10 @@ private let exchangeDirectory = variable("MILLRACE_ICEBERG_EXCHANGE")
             try replaced.append(30, operation: .overwrite)
             try publish(replaced)
         }
+        var nested = try sample("nested-\(version)", version: version, fields: SampleTable.nestedFields)
+        for count in [1, 700] { try nested.append(count) }
+        try nested.delete(oneIn: 9)
+        try publish(nested)
         var evolved = try sample(
             "evolved-\(version)", version: version,
             fields: [NestedField(1, "id", .int, isRequired: true), NestedField(2, "a", .float), NestedField(3, "b", .string)])

@@ -32,6 +32,51 @@ import Testing
         }
     }
 
+    @Test(arguments: [2, 3], 1...3) func columnsOfColumnsAreWrittenDeletedAndCompacted(version: Int, seed: UInt64) throws {
+        var sample = try SampleTable("nested", seed: seed, version: version, fields: SampleTable.nestedFields)
+        for count in [1, 40, 900] { try sample.append(count) }
+        #expect(SampleTable.sorted(try sample.scanned()) == sample.expected)
+        try sample.delete(oneIn: 3)
+        var settings = Compaction.Settings()
+        settings.filesMin = 2
+        sample.table = try Compaction(settings).run(sample.table, sample.settings).table
+        #expect(SampleTable.sorted(try sample.scanned()) == sample.expected)
+        #expect(try ScanPlan(sample.table).tasks.count == 1)
+        let file = try #require(try ScanPlan(sample.table).tasks.first?.file)
+        // Leaves of structs have bounds, those within lists and maps have none.
+        #expect(file.lowerBounds[6] != nil && file.lowerBounds[3] == nil && file.lowerBounds[21] == nil && file.valueCounts[3] != nil)
+    }
+
+    @Test func whatANestedColumnHasNoPlaceForIsRefused() throws {
+        let sample = try SampleTable("refused", seed: 1, fields: SampleTable.nestedFields)
+        let inputs = SampleTable.nestedFields.map { DataFileWriter.Input($0.id, $0.type.sqlType ?? .varchar) }
+        let writer = try DataFileWriter(sample.table.metadata, inputs, sample.table.store, random: SeededSource(1))
+        func reason(_ point: String, tags: String = "[]", uid: String? = nil, code: [UInt8]? = nil, days: String? = "{}") -> UnfitValue? {
+            let values: [Scalar] = [
+                .int(1), .string(tags), .string(point), .null, .null, uid.map { .string($0) } ?? .null, code.map { .bytes($0) } ?? .null,
+                days.map { .string($0) } ?? .null,
+            ]
+            let columns = zip(values, inputs).map { Column.constant($0, $1.type, count: 1) }
+            do { try writer.append(columns, count: 1) } catch IcebergError.parquet(.valueDoesNotFit(_, 0, let reason)) { return reason } catch {}
+            return nil
+        }
+        let whole = #"{"x": null, "y": 1, "label": "a", "path": null}"#
+        #expect(reason(whole) == nil)
+        #expect(reason(#"{"y": 1}"#) == nil, "what is missing is NULL")
+        #expect(reason(#"{"x": 1}"#) == .missingMember("y"))
+        #expect(reason(#"{"y": 1, "z": 2}"#) == .unknownMember("z"))
+        #expect(reason(#"{"y": 1.5}"#) == .notOfType("y"))
+        #expect(reason(#"{"y": 3000000000}"#) == .notOfType("y"))
+        #expect(reason(#"{"y": 1, "path": [null]}"#) == .missingMember("element"))
+        #expect(reason("[1]") == .notOfType("point"))
+        #expect(reason(whole, tags: #"{"a": 1}"#) == .notOfType("tags"))
+        #expect(reason(whole, tags: #"[["a"]]"#) == .notOfType("element"))
+        #expect(reason(whole, uid: "no uuid") == .notOfType("uuid"))
+        #expect(reason(whole, code: [1, 2, 3]) == .notOfType("fixed(4)"))
+        #expect(reason(whole, days: nil) == .missingInRequiredColumn)
+        #expect(reason(whole, days: #"{"a": {"day": "never", "hour": null}}"#) == .notOfType("day"))
+    }
+
     @Test func overwritingReplacesEverything() throws {
         var sample = try SampleTable("overwrite", seed: 3, spec: SampleTable.spec)
         try sample.append(100)

@@ -14,6 +14,18 @@ package protocol CatalogTables: Sendable {
     func describe(_ table: CatalogTable, _ state: TableState?) throws(SQLError) -> (table: CatalogTable, columns: [Field])?
     /// What may be read of a table in place of its rows.
     var parts: [String] { get }
+    /// A view reads the table, and there is no source of it yet.
+    /// - Throws: what ends the binding.
+    func follow(_ table: CatalogTable, at span: SourceSpan?) throws(SQLError)
+}
+
+extension CatalogTables {
+    package func follow(_ table: CatalogTable, at span: SourceSpan?) throws(SQLError) {
+        throw SQLError(
+            .featureNotSupported, "tables of attached catalogs are not supported here",
+            hint: "Make a source of the table: CREATE SOURCE name WITH (connector = 'iceberg', 'catalog.name' = '\(table.catalog)', 'database.name' = '\(table.namespace.joined(separator: "."))', 'table.name' = '\(table.name)').",
+            at: span)
+    }
 }
 
 /// `catalog.namespace.table` in FROM.
@@ -27,11 +39,7 @@ extension Binder {
         let span = reference.name.span.source
         do throws(SQLError) {
             guard try tables.isAttached(parts[0]) else { return nil }
-            guard case .statement = context.purpose else {
-                throw unsupported(
-                    "tables of attached catalogs in views",
-                    hint: "Make a source of the table: CREATE SOURCE name (*) WITH (connector = 'iceberg', ...), and a view over that.", at: span)
-            }
+            guard case .statement = context.purpose else { return try bindFollowed(reference, tables) }
             let state = try reference.version.map { version throws(SQLError) in try tableState(version) }
             for candidate in Self.candidates(parts, tables.parts) {
                 guard let (table, columns) = try tables.describe(candidate, state) else { continue }
@@ -41,6 +49,24 @@ extension Binder {
         throw SQLError(
             .undefinedTable, "there is no table \"\(parts.dropFirst().joined(separator: "."))\" in catalog \"\(parts[0])\"",
             hint: "SHOW TABLES FROM \(parts.dropLast().joined(separator: ".")) lists those that are there.", at: span)
+    }
+
+    /// A view reads a table of a catalog by a source, which is named as the table is.
+    private func bindFollowed(_ reference: NamedTable, _ tables: any CatalogTables) throws(SQLError) -> FromItem {
+        let parts = reference.name.parts.map(\.name)
+        let span = reference.name.span.source
+        if let version = reference.version {
+            throw unsupported("older states of a table in views", hint: "A view follows the table as it is.", at: version.span.source)
+        }
+        guard let source = catalog.object(schema: "public", name: parts.joined(separator: ".")), source.kind == .source else {
+            try tables.follow(CatalogTable(catalog: parts[0], namespace: Array(parts[1..<parts.count - 1]), name: parts[parts.count - 1]), at: span)
+            throw SQLError(.undefinedTable, "there is no source of table \"\(parts.joined(separator: "."))\"", at: span)
+        }
+        depend(on: source)
+        try count(relations: 1, at: span)
+        return try aliased(
+            scan(source, .source), names: source.columns.map(\.name), reference.alias?.name, reference.alias?.columns ?? [],
+            defaultName: .init(name: parts[parts.count - 1], schema: parts[parts.count - 2]))
     }
 
     /// What a name may mean: a table, `"table$part"` as in Trino, `table.part` as in Spark.

@@ -96,7 +96,7 @@ extension Binder {
         return object
     }
 
-    private func scan(_ object: CatalogObject, _ kind: RelationReference.Kind) -> LogicalPlan {
+    func scan(_ object: CatalogObject, _ kind: RelationReference.Kind) -> LogicalPlan {
         .scan(
             LogicalScan(
                 relation: RelationReference(id: object.id, name: object.name, kind: kind), columns: Array(object.columns.indices), schema: object.schema))

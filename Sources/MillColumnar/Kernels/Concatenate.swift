@@ -175,15 +175,7 @@ struct ColumnBuilder {
     }
 
     mutating func grow(to capacity: Int, filled: Int) {
-        let larger = Column(type, capacity: capacity)
-        let stride = type.physical.stride
-        larger.data.copyMemory(from: column.data, byteCount: filled * stride)
-        if let bits = column.validity {
-            larger.ensureValidity().update(from: bits, count: (filled + 63) / 64)
-        }
-        larger.heaps = column.heaps
-        larger.own = column.own
-        column = larger
+        column = column.grown(to: capacity, filled: filled)
     }
 
     mutating func append(_ source: Column, _ rows: UnsafePointer<UInt32>, _ count: Int, at start: Int) {

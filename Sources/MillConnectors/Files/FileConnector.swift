@@ -15,7 +15,9 @@ import Synchronization
 /// Objects are opened and text of them is read on threads of the connector's own; the pages of Parquet files are read when they are decoded.
 package final class FileConnector: SourceConnector {
     package let isBounded = true
-    package var numbersRecords: Bool { format == .parquet }
+    package func recordCount(_ split: SourceSplit, from start: SplitOffset, to end: SplitOffset) -> Int64? {
+        end <= start ? 0 : format == .parquet ? end.position - start.position : nil
+    }
     package var status: String? { place.status }
     package let format: SourceFormat
     private let place: any FilePlace

@@ -46,5 +46,7 @@ final class OpeningReader: SplitReader {
         return try reader?.poll(maxRecords: maxRecords, maxBytes: maxBytes)
     }
 
+    func aim(at end: SplitOffset?) { reader?.aim(at: end) }
+
     func close() { reader?.close() }
 }

@@ -15,6 +15,8 @@ extension FolderSink {
         let path = try Self.path(&left)
         let properties = S3Properties.isLocation(path) ? try S3Properties.take(from: &left) : [:]
         var parsed = Options(folder: path, partition: try Self.partition(&left, relation.fields))
+        // Spark's name. What it stands for beside the encodings is said by `compression`.
+        if try left.flag("parquet.writeLegacyFormat") ?? false { parsed.parquet = .legacy }
         if let text = try left.take("compression") { parsed.parquet.compression = try Self.compression(text, left) }
         parsed.fileRowsMax = Int64(try Self.positive("max_row_count", &left) ?? .max)
         parsed.fileBytesMax = try Self.positive("max_file_bytes", &left) ?? parsed.fileBytesMax

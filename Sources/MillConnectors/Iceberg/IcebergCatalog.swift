@@ -31,7 +31,7 @@ package struct IcebergCatalog: AttachedCatalog {
         }
     }
 
-    private let source: Source
+    let source: Source
 
     package init(_ source: Source) { self.source = source }
 
@@ -100,31 +100,38 @@ extension IcebergCatalog {
                 .invalidParameterValue, error.detail ?? "the catalog's options make no sense",
                 hint: "Such as WITH ('type' = 'iceberg', 'uri' = 'http://localhost:8181/api/catalog', 'warehouse' = 'dev', 'credential' = 'root:secret').")
         }
-        let catalog = RESTCatalog(restOptions, transport: CurlTransport(), environment: environment)
-        let local = restOptions.isOnThisMachine ? LocalObjectStore(environment: environment) : nil
-        self.init(
-            Source(
-                open: { (identifier) throws(IcebergError) in
-                    let loaded = try catalog.load(identifier)
-                    return IcebergTable(
-                        identifier, metadata: loaded.metadata, catalog: catalog, store: try catalog.store(for: identifier, loaded, local: local),
-                        clock: environment.clock, random: environment.random)
-                },
-                namespaces: { () throws(IcebergError) in
-                    var found: [[String]] = []
-                    var open = try catalog.namespaces()
-                    while let next = open.popLast() {
-                        found.append(next)
-                        open += try catalog.namespaces(under: next)
-                    }
-                    return found
-                },
-                tables: { (namespace) throws(IcebergError) in try catalog.tables(in: namespace) }))
+        self.init(.rest(restOptions, environment))
+    }
+}
+
+extension IcebergCatalog.Source {
+    /// A catalog that speaks REST.
+    static func rest(_ options: RESTCatalogOptions, _ environment: Environment) -> Self {
+        let catalog = RESTCatalog(options, transport: CurlTransport(), environment: environment)
+        let local = options.isOnThisMachine ? LocalObjectStore(environment: environment) : nil
+        return Self(
+            open: { (identifier) throws(IcebergError) in
+                let loaded = try catalog.load(identifier)
+                return IcebergTable(
+                    identifier, metadata: loaded.metadata, catalog: catalog, store: try catalog.store(for: identifier, loaded, local: local),
+                    clock: environment.clock, random: environment.random)
+            },
+            namespaces: { () throws(IcebergError) in
+                var found: [[String]] = []
+                var open = try catalog.namespaces()
+                while let next = open.popLast() {
+                    found.append(next)
+                    open += try catalog.namespaces(under: next)
+                }
+                return found
+            },
+            tables: { (namespace) throws(IcebergError) in try catalog.tables(in: namespace) })
     }
 }
 
 extension IcebergError {
-    fileprivate func remoteError(of what: String) -> SQLError {
+    /// As users see it: what may pass by itself is of a class that is tried again.
+    func remoteError(of what: String) -> SQLError {
         switch self {
         case .io(let failure), .parquet(.io(let failure)): failure.remoteError(of: what)
         default: sqlError
@@ -149,7 +156,7 @@ extension ScanPlan.Version {
 
 extension IcebergSchema {
     /// - Throws: `unsupported` for a type that has no counterpart.
-    fileprivate var sqlFields: [Field] {
+    var sqlFields: [Field] {
         get throws(IcebergError) {
             var result: [Field] = []
             for field in fields {

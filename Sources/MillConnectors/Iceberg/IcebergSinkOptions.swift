@@ -1,7 +1,6 @@
 import MillBase
 import MillCatalogClient
 import MillIceberg
-import MillIO
 
 /// What CREATE SINK says of an Iceberg table: RisingWave's names, and a few of our own.
 struct IcebergSinkOptions: Sendable {
@@ -22,21 +21,9 @@ struct IcebergSinkOptions: Sendable {
     init(_ given: [String: String]) throws(SQLError) {
         var options = ConnectorOptions(connector: "iceberg", given)
         try Self.checkKind(&options)
-        let database = try options.require("database.name", hint: "Set it to the namespace that the table is in.")
-        let name = try options.require("table.name", hint: "Set it to the table's name.")
-        table = TableIdentifier(namespace: database.split(separator: ".").map(String.init), name: name)
-        guard !table.namespace.isEmpty else { throw options.invalid("database.name", database, expected: "a name") }
-        var properties: [String: String] = [:]
-        properties["catalog.uri"] = try options.require(
-            "catalog.uri", hint: "Set it to where the catalog speaks Iceberg's REST protocol, such as 'http://localhost:8181/api/catalog'.")
-        for option in [
-            "warehouse.path", "catalog.credential", "catalog.scope", "catalog.token", "catalog.oauth2_server_uri", "catalog.header",
-        ] {
-            properties[option] = try options.take(option)
-        }
-        let s3 = options.takeAll(prefix: "s3.")
-        hasS3Options = !s3.isEmpty
-        for (option, value) in s3 { properties["s3." + option] = value }
+        table = try options.icebergTable()
+        catalog = try options.icebergCatalog()
+        hasS3Options = catalog.properties.keys.contains { $0.hasPrefix("s3.") }
         createsTable = try options.flag("create_table_if_not_exists") ?? false
         partitionBy = try options.take("partition_by") ?? ""
         takesOver = try options.flag("take_over") ?? false
@@ -44,20 +31,11 @@ struct IcebergSinkOptions: Sendable {
         targetFileBytes = megabytes.map { Int($0) << 20 }
         maintenance = try IcebergSinkMaintenance(&options)
         try options.finish()
-        do throws(IOFailure) { catalog = try RESTCatalogOptions(properties: properties) } catch {
-            throw SQLError(.invalidParameterValue, error.detail ?? "the catalog's options make no sense")
-        }
     }
 
     private static func checkKind(_ options: inout ConnectorOptions) throws(SQLError) {
         // What the relation's changes are is the engine's business, and the catalog's name is one for people.
         for option in ["type", "force_append_only", "primary_key", "catalog.name"] { _ = try options.take(option) }
-        let kind = try options.take("catalog.type") ?? "rest"
-        guard kind.lowercased() == "rest" else {
-            throw SQLError(
-                .featureNotSupported, "an Iceberg catalog of type \"\(kind)\" is not supported",
-                hint: "Use catalog.type = 'rest', with the catalog that this server runs or any other that speaks Iceberg's REST protocol.")
-        }
         let mode = try options.take("write_mode") ?? "merge-on-read"
         guard mode.lowercased() == "merge-on-read" else {
             guard mode.lowercased() == "copy-on-write" else {

@@ -38,6 +38,7 @@ final class SplitPosition {
         if let failure { throw failure }
         do throws(SQLError) {
             try start()
+            reader?.aim(at: end)
             // A record takes a position at least, so that mostly nothing behind the end is read.
             let records = end.map { min(maxRecords, Int(clamping: max($0.position - offset.position, 1))) } ?? maxRecords
             guard let chunk = try reader?.poll(maxRecords: records, maxBytes: maxBytes) else { return nil }

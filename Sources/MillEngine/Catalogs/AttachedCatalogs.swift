@@ -2,6 +2,7 @@ import MillBase
 import MillBinder
 import MillColumnar
 import MillConnectorKit
+import MillConnectors
 import Synchronization
 
 /// The catalogs whose tables queries may name: those that CREATE CATALOG attached, then the embedded ones, by their warehouses' names.
@@ -21,6 +22,8 @@ final class AttachedCatalogs: CatalogTables {
         if let found = attached.withLock({ $0[name] }) { return found }
         return try assembly.embeddedCatalog(name)
     }
+
+    var finder: IcebergSource.CatalogFinder { { [self] (name) throws(SQLError) in try find(name) } }
 
     func names() throws(SQLError) -> [String] {
         Set(attached.withLock { Array($0.keys) }).union(try assembly.embeddedCatalogs()).sorted()

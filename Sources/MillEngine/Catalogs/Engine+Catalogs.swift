@@ -47,6 +47,11 @@ extension Engine {
                 notices.append(SQLError(.successfulCompletion, "catalog \"\(name)\" does not exist, skipping"))
                 continue
             }
+            if let reader = sources(over: name).first {
+                throw SQLError(
+                    .dependentObjectsStillExist, "cannot drop catalog \"\(name)\" because source \"\(reader.name)\" reads a table of it",
+                    hint: "Drop the source, or the views that read it, first.", at: object.span.source)
+            }
             try await store { (meta) throws(SQLError) in try meta.detach(catalog: name) }
             attached.detach(name)
         }

@@ -173,7 +173,8 @@ extension Engine {
         guard catalog.object(schema: draft.schemaName, name: draft.name) == nil else {
             throw SQLError(.duplicateTable, "relation \"\(draft.name)\" already exists", at: statement.name.last.span.source)
         }
-        return try assembly.source(name: connector, options: draft.options, fields: draft.columns.map { Field($0.name, $0.type) })
+        return try assembly.source(
+            name: connector, options: draft.options, fields: draft.columns.map { Field($0.name, $0.type) }, catalogs: attached.finder)
     }
 
     /// A view that may be created.
@@ -187,7 +188,11 @@ extension Engine {
     }
 
     /// Binds and plans a view as the catalog is now; under the lock of definitions.
-    private func draft(_ statement: CreateView, definition: String, _ session: SessionContext) throws(SQLError) -> ViewDraft {
+    private func draft(
+        _ statement: CreateView, definition: String, _ session: SessionContext, _ tables: FollowedTables
+    ) throws(SQLError) -> ViewDraft {
+        var session = session
+        session.catalogTables = tables
         let binder = Binder(catalog: reader, context: session.binderContext(.view, functions: catalogFunctions(session)))
         let bound = try binder.bind(createView: statement)
         let object = CatalogObject(
@@ -201,11 +206,30 @@ extension Engine {
     }
 
     package func create(_ statement: CreateView, definition: String, session: SessionContext, _ notices: inout [SQLError]) async throws(SQLError) {
+        let tables = FollowedTables()
+        while true {
+            do throws(SQLError) { return try await create(statement, tables, definition: definition, session: session, &notices) } catch {
+                do throws(SQLError) {
+                    guard let wanted = tables.takeWanted() else { throw error }
+                    try await follow(wanted, tables, session: session)
+                } catch {
+                    await definitions.lock()
+                    await dropUnfollowed()
+                    definitions.unlock()
+                    throw error
+                }
+            }
+        }
+    }
+
+    private func create(
+        _ statement: CreateView, _ tables: FollowedTables, definition: String, session: SessionContext, _ notices: inout [SQLError]
+    ) async throws(SQLError) {
         try await definitions.lock(unless: session.cancellation)
         var isLocked = true
         defer { if isLocked { definitions.unlock() } }
         if existing(statement.name, ifNotExists: statement.ifNotExists, &notices) { return }
-        var draft = try draft(statement, definition: definition, session)
+        var draft = try draft(statement, definition: definition, session, tables)
         while !recovering(draft.inputs).isEmpty {
             definitions.unlock()
             isLocked = false
@@ -214,7 +238,7 @@ extension Engine {
             isLocked = true
             // Names may mean something else by now.
             if existing(statement.name, ifNotExists: statement.ifNotExists, &notices) { return }
-            draft = try self.draft(statement, definition: definition, session)
+            draft = try self.draft(statement, definition: definition, session, tables)
         }
         try requireReady(draft.inputs)
         guard let plan = draft.plan else {
@@ -242,6 +266,14 @@ extension Engine {
         // Taking over what is there may take long, and so may a broker that is away: other definitions go on meanwhile.
         definitions.unlock()
         isLocked = false
+        try await takeOver(object, plan, job, after: before, session, &notices)
+    }
+
+    /// Returns once a new view has what was there when it was attached; without the lock of definitions.
+    /// - Throws: what keeps it from that; the view is gone then.
+    private func takeOver(
+        _ object: CatalogObject, _ plan: StreamPlan, _ job: JobPlan, after before: Epoch, _ session: SessionContext, _ notices: inout [SQLError]
+    ) async throws(SQLError) {
         let id = object.id
         let conductor = conductor
         let cancellation = session.cancellation

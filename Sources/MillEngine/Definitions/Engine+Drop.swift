@@ -18,6 +18,7 @@ extension Engine {
         try await store { (meta) throws(SQLError) in try meta.drop(ids) }
         catalog = changed
         await retire(removed)
+        await dropUnfollowed()
     }
 
     /// Ends the jobs and forgets the state of objects that have left the catalog.

@@ -169,7 +169,7 @@ extension Engine {
         for (id, origin) in restoration.sources.sorted(by: { $0.key < $1.key }) {
             guard let object = catalog.object(id) else { continue }
             do throws(SQLError) {
-                let made = try assembly.source(name: object.connectorName ?? "", options: object.options, fields: object.schema)
+                let made = try assembly.source(name: object.connectorName ?? "", options: object.options, fields: object.schema, catalogs: attached.finder)
                 SourceIncarnations.restore(made.connector, of: id, from: keeper?.recovered)
                 register(object, made, origin: origin)
                 restoration.sources[id] = nil

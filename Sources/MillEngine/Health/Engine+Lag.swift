@@ -8,7 +8,7 @@ import MillDataflow
 /// second: SHOW JOBS and health wait for no broker.
 extension Engine {
     /// Records that a job has not had yet of the sources that it reads. nil when it reads none, does not run, or when that is not known: a
-    /// source does not answer, or its positions do not number records.
+    /// source does not answer, or its positions do not tell.
     /// - Parameter places: where the job is, by source; nil for one that no worker runs.
     func lag(of sourceIDs: [ObjectID], _ places: [ObjectID: [SourceSplit: SplitPlace]]?) -> Int64? {
         guard !sourceIDs.isEmpty, let places else { return nil }
@@ -18,8 +18,7 @@ extension Engine {
             guard let connector = sources.definition(id)?.connector, connector.status == nil else { return nil }
             for (split, place) in places[id] ?? [:] {
                 guard let end = place.end ?? unreadEnds[id]?[split] else { return nil }
-                let left = max(end.position - place.offset.position, 0)
-                guard left == 0 || connector.numbersRecords else { return nil }
+                guard let left = connector.recordCount(split, from: place.offset, to: end) else { return nil }
                 total += left
             }
         }

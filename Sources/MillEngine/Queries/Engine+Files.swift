@@ -42,7 +42,7 @@ struct NamedFiles: FileColumns {
     private func assembled(_ files: FileCall, _ fields: [Field]) throws(SQLError) -> AssembledSource {
         var options = [("connector", "file"), ("path", files.path), ("format", "plain"), ("encode", files.encode)]
         options += files.options.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
-        return try assembly.source(name: "file", options: options.map { CatalogOption($0.0, $0.1) }, fields: fields)
+        return try assembly.source(name: "file", options: options.map { CatalogOption($0.0, $0.1) }, fields: fields, catalogs: { _ in nil })
     }
 
     private func columns(of connector: any SourceConnector, _ path: String) throws(SQLError) -> [Field] {

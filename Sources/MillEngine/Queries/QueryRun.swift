@@ -194,6 +194,7 @@ private final class QueryCircuit: RenderInputs {
             guard offset < end else { continue }
             let reader = try range.definition.connector.openReader(split, at: offset, onData: { arrived.signal() })
             defer { reader.close() }
+            reader.aim(at: end)
             var patience = Patience(range)
             while offset < end, !reader.isFinished, !result.isDone {
                 guard let chunk = try reader.poll(maxRecords: Limits.batchRowsMax * 4, maxBytes: 4 << 20) else {

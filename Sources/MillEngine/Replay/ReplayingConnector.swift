@@ -20,7 +20,9 @@ final class ReplayingConnector: SourceConnector {
     }
 
     var isBounded: Bool { connector.isBounded }
-    var numbersRecords: Bool { connector.numbersRecords }
+    func recordCount(_ split: SourceSplit, from start: SplitOffset, to end: SplitOffset) -> Int64? {
+        split == Self.split ? max(end.position - start.position, 0) : connector.recordCount(split, from: start, to: end)
+    }
     var status: String? { connector.status }
     var incarnation: String? { connector.incarnation }
     func expect(incarnation: String) { connector.expect(incarnation: incarnation) }

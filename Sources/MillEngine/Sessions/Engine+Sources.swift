@@ -12,7 +12,7 @@ struct SourceLine: Sendable {
 
     var name: String
     var connector: String?
-    /// The topic or path.
+    /// The topic, path or table.
     var location: String?
     var format: String
     var condition: Condition
@@ -45,7 +45,9 @@ extension Engine {
 
 extension CatalogObject {
     /// What a source's connector reads.
-    fileprivate var location: String? { option("topic", "kafka.topic", "path", "location") }
+    fileprivate var location: String? {
+        option("topic", "kafka.topic", "path", "location") ?? option("table.name").map { "\(option("database.name") ?? "").\($0)" }
+    }
 
     /// As CREATE SOURCE says it, also when the options say it Flink's way or the connector by itself.
     fileprivate var format: String {

@@ -60,6 +60,8 @@ package struct TableMaintenance {
         self.settings = settings
         self.commit = commit
         nextCompaction = nowNanos
+        // An earlier process may have left as many: nobody has to run for long.
+        commitCount = settings.compaction?.filesMin ?? 0
         nextExpiry = nowNanos
         // Not before a server that is started again and again has done its work.
         nextOrphans = Self.after(nowNanos, min(settings.orphanInterval, .seconds(3600)))

@@ -29,16 +29,19 @@ package final class DataFileReader {
     /// By which identifier each of `sources` goes; those behind `wantedCount` are read for equality deletes alone.
     private let fieldIDs: [Int]
     private let wantedCount: Int
-    private let rowCount: Int64
-    /// Rows of the file when nothing of it has to be read.
-    private var countedRows: Int64 = 0
+    /// Rows of the file, deleted ones among them.
+    package let rowCount: Int64
+    /// The position in the file of what comes next.
+    package private(set) var nextRow: Int64 = 0
 
     /// - Parameters:
     ///   - fieldIDs: the columns wanted, top-level ones of the plan's schema.
     ///   - conditions: as the plan was made with; rows that cannot match stay out where the file's bounds say so.
-    package init(_ task: ScanPlan.Task, _ plan: ScanPlan, _ table: IcebergTable, fieldIDs: [Int], where conditions: [ScanCondition] = [])
-        throws(IcebergError)
-    {
+    ///   - firstRow: where to begin, as a position in the file.
+    package init(
+        _ task: ScanPlan.Task, _ plan: ScanPlan, _ table: IcebergTable, fieldIDs: [Int], where conditions: [ScanCondition] = [],
+        from firstRow: Int64 = 0
+    ) throws(IcebergError) {
         let data = task.file
         guard data.format == "PARQUET" else { throw .unsupported("data files of format \(data.format), as is \"\(data.path)\"") }
         guard data.keyMetadata == nil else { throw .unsupported("encrypted data files") }
@@ -73,9 +76,10 @@ package final class DataFileReader {
             else { continue }
             tests.append(ParquetCondition(column: place, condition.kind.inParquet))
         }
-        do throws(ParquetError) { scan = try ParquetScan(file, requests, where: tests) } catch { throw .parquet(error) }
+        do throws(ParquetError) { scan = try ParquetScan(file, requests, where: tests, from: firstRow) } catch { throw .parquet(error) }
         self.sources = sources
         rowCount = file.metadata.rowCount
+        nextRow = firstRow
         deleted = task.deletes.isEmpty ? DeletedPositions() : try DeleteReader(store: table.store).positions(of: data, task.deletes)
     }
 
@@ -98,20 +102,21 @@ package final class DataFileReader {
         return .null
     }
 
-    /// The next rows; nil after the last one. A batch may be empty of rows, when all of them are deleted.
-    package func next() throws(IcebergError) -> Batch? {
-        if sources.allSatisfy({ if case .constant = $0.source { true } else { false } }) { return nextCounted() }
+    /// The next rows, of at most so many of the file; nil after the last one. A batch may be empty of rows, when all of them are deleted.
+    package func next(atMost rowsMax: Int = Limits.batchRowsMax) throws(IcebergError) -> Batch? {
+        if sources.allSatisfy({ if case .constant = $0.source { true } else { false } }) { return nextConstants(rowsMax) }
         let batch: ParquetScan.Batch?
-        do throws(ParquetError) { batch = try scan.next() } catch { throw .parquet(error) }
+        do throws(ParquetError) { batch = try scan.next(atMost: rowsMax) } catch { throw .parquet(error) }
         guard let batch else { return nil }
+        nextRow = batch.firstRow + Int64(batch.count)
         return result(batch.columns, batch.count, batch.firstRow)
     }
 
-    private func nextCounted() -> Batch? {
-        guard countedRows < rowCount else { return nil }
-        let count = Int(min(rowCount - countedRows, Int64(Limits.batchRowsMax)))
-        defer { countedRows += Int64(count) }
-        return result([], count, countedRows)
+    private func nextConstants(_ rowsMax: Int) -> Batch? {
+        guard nextRow < rowCount else { return nil }
+        let count = Int(min(rowCount - nextRow, Int64(min(rowsMax, Limits.batchRowsMax))))
+        defer { nextRow += Int64(count) }
+        return result([], count, nextRow)
     }
 
     private func result(_ read: [Column], _ count: Int, _ firstRow: Int64) -> Batch {

@@ -29,6 +29,13 @@ package struct ScanPlan: Sendable {
 }
 
 extension ScanPlan {
+    /// Without files yet.
+    init(of snapshot: Snapshot?, _ schema: IcebergSchema) {
+        self.snapshot = snapshot
+        self.schema = schema
+        tasks = []
+    }
+
     /// - Parameter isNewAllowed: a reference that is not there yet is an empty table.
     /// - Throws: `missing` for a version that the table does not have (any more).
     package init(
@@ -36,12 +43,11 @@ extension ScanPlan {
     ) throws(IcebergError) {
         let metadata = table.metadata
         if isNewAllowed, case .reference(let name) = version, metadata.references[name] == nil {
-            (snapshot, schema, tasks) = (nil, metadata.currentSchema, [])
+            self.init(of: nil, metadata.currentSchema)
             return
         }
         let (snapshot, schema) = try Self.state(metadata, version)
-        (self.snapshot, self.schema) = (snapshot, schema)
-        tasks = []
+        self.init(of: snapshot, schema)
         let pruning = try ScanPruning(conditions, schema, metadata)
         var index = DeleteIndex()
         var entries: [ManifestEntry] = []

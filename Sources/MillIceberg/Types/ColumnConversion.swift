@@ -1,10 +1,11 @@
 import MillBase
 package import MillColumnar
+package import MillParquet
 
 /// How a column of a query's result becomes a column of a table's file.
 ///
 /// Only what loses nothing: wider integers and floats, integers as decimals, jsonb and interval as texts. A numeric is taken by any
-/// decimal, and the file's writer refuses the values that do not fit.
+/// decimal, and the file's writer refuses the values that do not fit. Nested columns take jsonb, UUIDs texts.
 package struct ColumnConversion: Sendable {
     private enum Step: Sendable {
         case none
@@ -17,11 +18,17 @@ package struct ColumnConversion: Sendable {
 
     /// The type of the file's column.
     package let stored: SQLType
+    package let form: ParquetValueForm
     private let step: Step
 
     /// Nil when the values may not fit, or cannot be written.
     package init?(from type: SQLType, to target: IcebergType) {
         let (stored, step): (SQLType, Step)
+        switch target {
+        case .uuid: form = .uuid
+        case .fixed(let length): form = .fixed(length)
+        default: form = .plain
+        }
         switch (type, target) {
         case (.int16, .int): (stored, step) = (.int32, .int16To32)
         case (.int16, .long): (stored, step) = (.int64, .int16To64)
@@ -31,6 +38,9 @@ package struct ColumnConversion: Sendable {
         case (.int16, .decimal(let precision, let scale)), (.int32, .decimal(let precision, let scale)),
             (.int64, .decimal(let precision, let scale)):
             (stored, step) = (.numeric(precision: precision, scale: scale), .integerToDecimal)
+        case (.jsonb, .structure), (.jsonb, .list), (.jsonb, .map): (stored, step) = (.jsonb, .none)
+        case (.varchar, .uuid): (stored, step) = (.varchar, .none)
+        case (.bytea, .fixed(let length)) where length > 0: (stored, step) = (.bytea, .none)
         case (.jsonb, .string): (stored, step) = (.varchar, .none)
         case (.interval, .string): (stored, step) = (.interval, .none)
         case (.boolean, .boolean), (.int32, .int), (.int64, .long), (.float32, .float), (.float64, .double), (.varchar, .string),

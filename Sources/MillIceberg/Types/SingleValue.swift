@@ -66,24 +66,3 @@ package enum SingleValue {
         return bytes.reduce(first & 0x80 != 0 ? Int128(-1) : 0) { $0 << 8 | Int128($1) }
     }
 }
-
-/// UUIDs as texts, which is what they are in SQL here.
-package enum UUIDText {
-    package static func text(_ bytes: [UInt8]) -> String? {
-        guard bytes.count == 16 else { return nil }
-        let digits = bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }
-        let parts = [0..<4, 4..<6, 6..<8, 8..<10, 10..<16]
-        return parts.map { digits[$0].joined() }.joined(separator: "-")
-    }
-
-    package static func bytes(_ text: String) -> [UInt8]? {
-        let digits = text.utf8.filter { $0 != UInt8(ascii: "-") }
-        guard digits.count == 32 else { return nil }
-        var result: [UInt8] = []
-        for index in stride(from: 0, to: 32, by: 2) {
-            guard let byte = UInt8(String(decoding: digits[index...index + 1], as: UTF8.self), radix: 16) else { return nil }
-            result.append(byte)
-        }
-        return result
-    }
-}

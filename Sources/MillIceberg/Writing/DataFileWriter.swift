@@ -187,7 +187,7 @@ final class OpenDataFile {
         do throws(IOFailure) { try object.finish() } catch { throw .io(error) }
         var file = DataFile(
             path: path, specID: specID, partition: partition, recordCount: writer.rowCount, fileByteCount: Int64(writer.fileByteCount))
-        FileFigures.fill(&file, footer, columns: layout.fields.map { ($0.id, $0.type) }, nanCounts: nanCounts)
+        FileFigures.fill(&file, footer, columns: layout.fields.flatMap { $0.type.leaves($0.id) }, nanCounts: nanCounts)
         file.sortOrderID = 0
         return file
     }

@@ -4,23 +4,23 @@ import MillParquet
 /// What manifests say of a Parquet file that was just written, from its footer.
 enum FileFigures {
     /// - Parameters:
-    ///   - columns: identifiers and types of the file's columns, in its order.
+    ///   - columns: identifiers of the file's leaves, in its order, and the types of those that have bounds.
     ///   - nanCounts: by identifiers, of the columns of floats.
-    static func fill(_ file: inout DataFile, _ footer: FileMetadata, columns: [(id: Int, type: IcebergType)], nanCounts: [Int: Int64]) {
+    static func fill(_ file: inout DataFile, _ footer: FileMetadata, columns: [(id: Int, boundsType: IcebergType?)], nanCounts: [Int: Int64]) {
         for (index, column) in columns.enumerated() {
             let summary = footer.summary(ofColumn: index)
             file.columnByteCounts[column.id] = summary.compressedByteCount
             file.valueCounts[column.id] = summary.valueCount
             file.nullCounts[column.id] = summary.nullCount
-            guard let bounds = summary.bounds else { continue }
+            guard let bounds = summary.bounds, let type = column.boundsType else { continue }
             var (lower, upper): (Scalar?, Scalar?)
             for bound in bounds {
-                guard let min = value(bound.min, column.type), let max = value(bound.max, column.type) else { continue }
+                guard let min = value(bound.min, type), let max = value(bound.max, type) else { continue }
                 if lower.map({ ScalarOrder.compare(min, $0) < 0 }) ?? true { lower = min }
                 if upper.map({ ScalarOrder.compare(max, $0) > 0 }) ?? true { upper = max }
             }
-            file.lowerBounds[column.id] = lower.flatMap { SingleValue.encode($0, column.type) }
-            file.upperBounds[column.id] = upper.flatMap { SingleValue.encode($0, column.type) }
+            file.lowerBounds[column.id] = lower.flatMap { SingleValue.encode($0, type) }
+            file.upperBounds[column.id] = upper.flatMap { SingleValue.encode($0, type) }
         }
         file.nanCounts = nanCounts
         file.splitOffsets = footer.rowGroupOffsets

@@ -29,7 +29,11 @@ struct FileLayout {
                 throw .badRequest(
                     "column \"\(field.name)\" of the table is \(field.type), which \(inputs[source].type.name) cannot be written to")
             }
-            columns.append(ParquetColumn(field.name, conversion.stored, isRequired: field.isRequired, fieldID: Int32(clamping: field.id)))
+            columns.append(
+                field.type.isNested
+                    ? ParquetColumn(try ParquetMember(field))
+                    : ParquetColumn(
+                        field.name, conversion.stored, form: conversion.form, isRequired: field.isRequired, fieldID: Int32(clamping: field.id)))
             fields.append(field)
             sources.append(source)
             conversions.append(conversion)
@@ -91,6 +95,10 @@ struct FileLayout {
             for row in 0..<count where values.isNull(row) {
                 guard body(row, .missingInRequiredColumn) else { return }
             }
+        }
+        if column.members != nil || column.form != .plain {
+            for (row, reason) in column.unfit(values, count) { guard body(row, reason) else { return } }
+            return
         }
         guard case .numeric(let precision?, let scale?) = column.type else { return }
         let bound = Decimal.powerOfTen(Int32(precision))

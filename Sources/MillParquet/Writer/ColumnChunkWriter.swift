@@ -7,6 +7,7 @@ import MillColumnar
 /// whose first page went better without begins without in the file's other row groups.
 final class ColumnChunkWriter {
     let column: ParquetColumn
+    let place: LeafPlace
     let storage: ColumnStorage
     private let options: ParquetWriterOptions
     private let compressor: PageCompressor
@@ -19,7 +20,12 @@ final class ColumnChunkWriter {
     /// What their values take without the dictionary: a few long ones may stand for any number of bytes.
     private var numberedByteCount = 0
     private let validity = OutputBytes()
+    /// Of a nested column's leaf, for each entry of the page.
+    private var definitions: [UInt32] = []
+    private var repetitions: [UInt32] = []
     private var rowCount = 0
+    /// Values and NULLs of the page: of a nested column, elements of lists and maps each for itself.
+    private var entryCount = 0
     private var nullCount = 0
     private var bounds: ValueBounds
 
@@ -37,11 +43,15 @@ final class ColumnChunkWriter {
     /// After so many values, three of four of them distinct, a dictionary is given up at once.
     private static let judgedEarly = 4096
 
-    init(_ column: ParquetColumn, _ options: ParquetWriterOptions, _ compressor: PageCompressor) throws(ParquetError) {
+    /// - Parameter place: of a leaf that is part of a nested column.
+    init(
+        _ column: ParquetColumn, _ options: ParquetWriterOptions, _ compressor: PageCompressor, place: LeafPlace? = nil
+    ) throws(ParquetError) {
         self.column = column
+        self.place = place ?? LeafPlace(path: [column.name], definitionMax: column.isRequired ? 0 : 1, repetitionMax: 0)
         self.options = options
         self.compressor = compressor
-        storage = ColumnStorage(column.type, options)
+        storage = ColumnStorage(column, options)
         fallback = try Self.encoding(column, storage, options)
         startsWithDictionary = column.encoding == .automatic && storage.form != .boolean
         dense = DenseValues(column, storage)
@@ -88,8 +98,21 @@ final class ColumnChunkWriter {
     func append(_ source: Column, count: Int) {
         if values.byteCount + numberedByteCount + dense.pageByteCount > PageValues.byteCountMax { endPage() }
         if !column.isRequired { appendValidity(source, count) }
-        rowCount += count
-        nullCount += count - dense.count
+        appendDense(rows: count, entries: count)
+    }
+
+    /// The same for a leaf of a nested column: whole rows of it, whose values were prepared.
+    func append(_ leaf: NestedShredder.Leaf, rows: Int) {
+        if values.byteCount + numberedByteCount + dense.pageByteCount > PageValues.byteCountMax { endPage() }
+        if place.definitionMax > 0 { definitions += leaf.definitions }
+        if place.repetitionMax > 0 { repetitions += leaf.repetitions }
+        appendDense(rows: rows, entries: leaf.definitions.count)
+    }
+
+    private func appendDense(rows: Int, entries: Int) {
+        rowCount += rows
+        entryCount += entries
+        nullCount += entries - dense.count
         if let dictionary {
             append(to: dictionary)
         } else {
@@ -98,7 +121,7 @@ final class ColumnChunkWriter {
         }
         // The first page is made without the dictionary, too.
         let byteCount = values.byteCount + (dictionaryIsProven ? 0 : numberedByteCount)
-        if rowCount >= options.pageRowsMax || byteCount >= options.pageBytesMax { endPage() }
+        if entryCount >= options.pageRowsMax || byteCount >= options.pageBytesMax { endPage() }
     }
 
     private func appendValidity(_ source: Column, _ count: Int) {
@@ -162,12 +185,14 @@ final class ColumnChunkWriter {
     private func endPage() {
         guard rowCount > 0 else { return }
         body.truncate(to: 0)
-        let levelByteCount = appendLevels()
-        appendPage(encodeValues(), levelByteCount)
+        let levels = appendLevels()
+        appendPage(encodeValues(), levels)
         values.removeAll()
         removeNumbers()
         validity.truncate(to: 0)
-        (rowCount, nullCount) = (0, 0)
+        definitions.removeAll(keepingCapacity: true)
+        repetitions.removeAll(keepingCapacity: true)
+        (rowCount, entryCount, nullCount) = (0, 0, 0)
         bounds = ValueBounds(storage)
     }
 
@@ -198,24 +223,42 @@ final class ColumnChunkWriter {
         HybridEncoder.encode(UnsafePointer(numbers.base.assumingMemoryBound(to: UInt32.self)), numbers.count / 4, width: width, to: body)
     }
 
-    /// Which rows have a value; pages of version 1 say first how many bytes that takes. Returns these bytes.
-    private func appendLevels() -> Int {
-        guard !column.isRequired else { return 0 }
+    /// Which entries have a value, and in what lists; pages of version 1 say before each of both how many bytes it takes. Returns these bytes.
+    private func appendLevels() -> (repetition: Int, definition: Int) {
+        let repetition = place.repetitionMax == 0 ? 0 : appendLevels { Self.append(repetitions, max: place.repetitionMax, to: body) }
+        guard place.definitionMax > 0 else { return (repetition, 0) }
+        guard place.isNested else { return (0, appendLevels(appendFlatLevels)) }
+        return (repetition, appendLevels { Self.append(definitions, max: place.definitionMax, to: body) })
+    }
+
+    private func appendLevels(_ append: () -> Void) -> Int {
         let start = body.count
         if !options.usesDataPagesV2 { body.appendLittleEndian(UInt32(0)) }
         let levels = body.count
+        append()
+        if !options.usesDataPagesV2 { (body.base + start).storeBytes(of: UInt32(body.count - levels).littleEndian, as: UInt32.self) }
+        return body.count - start
+    }
+
+    private static func append(_ levels: [UInt32], max: Int, to out: OutputBytes) {
+        levels.withUnsafeBufferPointer { levels in
+            guard let base = levels.baseAddress else { return }
+            HybridEncoder.encode(base, levels.count, width: BitPacking.width(UInt64(max)), to: out)
+        }
+    }
+
+    private func appendFlatLevels() {
         if nullCount == 0 || nullCount == rowCount {
             HybridEncoder.appendRun(of: nullCount == 0 ? 1 : 0, rowCount, width: 1, to: body)
         } else {
             HybridEncoder.encode(bits: UnsafePointer(validity.base.assumingMemoryBound(to: UInt64.self)), rowCount, to: body)
         }
-        if !options.usesDataPagesV2 { (body.base + start).storeBytes(of: UInt32(body.count - levels).littleEndian, as: UInt32.self) }
-        return body.count - start
     }
 
-    private func appendPage(_ encoding: Encoding, _ levelByteCount: Int) {
+    private func appendPage(_ encoding: Encoding, _ levelBytes: (repetition: Int, definition: Int)) {
         compressed.truncate(to: 0)
-        var page = PageHeader.DataPage(valueCount: rowCount, encoding: name(encoding))
+        let levelByteCount = levelBytes.repetition + levelBytes.definition
+        var page = PageHeader.DataPage(valueCount: entryCount, encoding: name(encoding))
         if options.usesDataPagesV2 {
             let levels = UnsafeRawBufferPointer(rebasing: body.bytes[..<levelByteCount])
             let values = UnsafeRawBufferPointer(rebasing: body.bytes[levelByteCount...])
@@ -228,7 +271,7 @@ final class ColumnChunkWriter {
                 compressed.append(values)
             }
             page.levels = .init(
-                nullCount: nullCount, rowCount: rowCount, definitionByteCount: levelByteCount, repetitionByteCount: 0,
+                nullCount: nullCount, rowCount: rowCount, definitionByteCount: levelBytes.definition, repetitionByteCount: levelBytes.repetition,
                 isCompressed: isCompressed)
         } else if compressor.codec != .none {
             compressor.compress(body.bytes, to: compressed)
@@ -237,7 +280,7 @@ final class ColumnChunkWriter {
         let start = chunk.append(page: .data(page), body.count, isAsItWas ? body : compressed, checksum: options.writesChecksums)
         chunk.locations.append(
             PageLocation(offset: Int64(start), byteCount: Int32(chunk.pages.count - start), firstRow: Int64(chunk.rowCount)))
-        chunk.add(rowCount: rowCount, nullCount: nullCount, bounds: bounds, encoding: name(encoding), options)
+        chunk.add(rowCount: rowCount, entryCount: entryCount, nullCount: nullCount, bounds: bounds, encoding: name(encoding), options)
     }
 
     /// Old readers know pages with a dictionary by another name.

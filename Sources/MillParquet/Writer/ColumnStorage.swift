@@ -42,6 +42,14 @@ struct ColumnStorage {
     /// Of a decimal.
     var digits: (precision: Int, scale: Int)?
 
+    init(_ column: ParquetColumn, _ options: ParquetWriterOptions) {
+        switch column.form {
+        case .plain: self.init(column.type, options)
+        case .uuid: self.init(.fixed(16), .uuid, .bytes(isText: false))
+        case .fixed(let length): self.init(.fixed(length), nil, .bytes(isText: false))
+        }
+    }
+
     init(_ type: SQLType, _ options: ParquetWriterOptions) {
         switch type {
         case .boolean: self.init(.boolean, nil, .numbers)

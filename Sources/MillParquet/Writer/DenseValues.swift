@@ -32,6 +32,8 @@ final class DenseValues {
         values = UnsafeRawPointer(scratch.room(count * storage.stride))
         self.count = 0
         switch (column.type, storage.form) {
+        case (_, .fixed) where column.form == .uuid: try uuids(source, count)
+        case (.bytea, .fixed(let length)): try fixedBytes(source, count, length)
         case (.int16, _): convert(source, count, from: Int16.self) { Int32($0) }
         case (.numeric, .int32): try decimals(source, count) { Int32(truncatingIfNeeded: $0) }
         case (.numeric, .int64): try decimals(source, count) { Int64(truncatingIfNeeded: $0) }
@@ -95,6 +97,29 @@ final class DenseValues {
             kept += 1
         }
         self.count = kept
+    }
+
+    private func uuids(_ source: Column, _ count: Int) throws(ParquetError) {
+        let from = UnsafePointer(source.values(StringView.self))
+        let to = scratch.base.assumingMemoryBound(to: StringView.self)
+        heap = StringHeap()
+        var kept = 0
+        for row in 0..<count where !source.isNull(row) {
+            guard let bytes = from[row].withBytes({ UUIDText.bytes(utf8: $0) }) else {
+                throw .valueDoesNotFit(column: column.name, row: row, .notOfType("uuid"))
+            }
+            to[kept] = bytes.withUnsafeBufferPointer { heap.view(copying: $0) }
+            kept += 1
+        }
+        self.count = kept
+    }
+
+    private func fixedBytes(_ source: Column, _ count: Int, _ length: Int) throws(ParquetError) {
+        let from = UnsafePointer(source.values(StringView.self))
+        for row in 0..<count where !source.isNull(row) && from[row].count != length {
+            throw .valueDoesNotFit(column: column.name, row: row, .notOfType("fixed(\(length))"))
+        }
+        keep(source, count)
     }
 
     private func intervals(_ source: Column, _ count: Int) {

@@ -13,7 +13,7 @@ package struct ParquetBounds: Hashable, Sendable {
 }
 
 extension FileMetadata {
-    /// Of a column that is a leaf right below the root, as all are that we write.
+    /// Of a leaf, by its place among the file's.
     package func summary(ofColumn index: Int) -> ParquetColumnSummary {
         var result = ParquetColumnSummary()
         for group in rowGroups where group.columns.indices.contains(index) {

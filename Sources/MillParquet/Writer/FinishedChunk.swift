@@ -10,6 +10,7 @@ struct FinishedChunk {
     var locations: [PageLocation] = []
     var bounds: ValueBounds?
     private(set) var rowCount = 0
+    private var entryCount = 0
     private var nullCount = 0
     private var uncompressedByteCount = 0
     private var pageCounts: [PageEncodingCount] = []
@@ -45,8 +46,11 @@ struct FinishedChunk {
     }
 
     /// Counts a page that was appended.
-    mutating func add(rowCount: Int, nullCount: Int, bounds: ValueBounds, encoding: Int32, _ options: ParquetWriterOptions) {
+    mutating func add(
+        rowCount: Int, entryCount: Int, nullCount: Int, bounds: ValueBounds, encoding: Int32, _ options: ParquetWriterOptions
+    ) {
         self.rowCount += rowCount
+        self.entryCount += entryCount
         self.nullCount += nullCount
         self.bounds?.add(bounds)
         let type = (options.usesDataPagesV2 ? PageType.dataV2 : .data).rawValue
@@ -55,8 +59,8 @@ struct FinishedChunk {
         } else {
             pageCounts.append(PageEncodingCount(page: type, encoding: encoding, count: 1))
         }
-        pageNulls.append((nullCount, nullCount == rowCount))
-        if nullCount < rowCount, bounds.written(bytesMax: options.boundBytesMax) == nil {
+        pageNulls.append((nullCount, nullCount == entryCount))
+        if nullCount < entryCount, bounds.written(bytesMax: options.boundBytesMax) == nil {
             pageBounds = nil
         } else {
             pageBounds?.append(bounds)
@@ -71,10 +75,10 @@ struct FinishedChunk {
             (statistics.isMinExact, statistics.isMaxExact) = (written.isMinExact, written.isMaxExact)
         }
         var encodings = Set(pageCounts.map(\.encoding))
-        if !column.column.isRequired { encodings.insert(Encoding.rle.rawValue) }
+        if column.place.definitionMax > 0 { encodings.insert(Encoding.rle.rawValue) }
         return ColumnChunkMetadata(
-            type: column.storage.type, encodings: encodings.sorted(), path: [column.column.name], codec: codec.rawValue,
-            valueCount: Int64(rowCount),
+            type: column.storage.type, encodings: encodings.sorted(), path: column.place.path, codec: codec.rawValue,
+            valueCount: Int64(entryCount),
             uncompressedByteCount: Int64(uncompressedByteCount), compressedByteCount: Int64(dictionaryPage.count + pages.count),
             dataPageOffset: offset + Int64(dictionaryPage.count), dictionaryPageOffset: dictionaryPage.count > 0 ? offset : nil,
             statistics: statistics,

@@ -17,7 +17,9 @@ package import MillIO
 package final class ParquetWriter {
     private let file: any File
     private let options: ParquetWriterOptions
-    private let columns: [ColumnChunkWriter]
+    private let columns: [WrittenColumn]
+    /// Of all columns.
+    private let leaves: [ColumnChunkWriter]
     private let compressor: PageCompressor
 
     /// Where the next bytes go: what a reader will find before.
@@ -50,14 +52,15 @@ package final class ParquetWriter {
         self.options = options
         let compressor = try PageCompressor(options.compression)
         self.compressor = compressor
-        var writers: [ColumnChunkWriter] = []
-        for column in columns { writers.append(try ColumnChunkWriter(column, options, compressor)) }
-        self.columns = writers
+        var written: [WrittenColumn] = []
+        for column in columns { written.append(try WrittenColumn(column, options, compressor)) }
+        self.columns = written
+        leaves = written.flatMap(\.leaves)
         try write(Self.magic)
     }
 
     /// Bytes that the file would have if it ended here, but for the footer.
-    package var byteCount: Int { fileByteCount + columns.reduce(0) { $0 + $1.byteCount } }
+    package var byteCount: Int { fileByteCount + leaves.reduce(0) { $0 + $1.byteCount } }
 
     /// Appends rows: a column of the batch for each of the file, of its type.
     package func append(_ batch: [Column], count: Int) throws(ParquetError) {
@@ -71,12 +74,12 @@ package final class ParquetWriter {
                 throw .badRequest(
                     "column \"\(writer.column.name)\" is \(writer.column.type.name) in the Parquet file and \(source.type.name) in a batch")
             }
-            try writer.prepare(source, count: count)
+            try writer.prepare(source, count)
         }
-        for (writer, source) in zip(columns, batch) { writer.append(source, count: count) }
+        for (writer, source) in zip(columns, batch) { writer.append(source, count) }
         rowCount += Int64(count)
         groupRowCount += count
-        if groupRowCount >= options.rowGroupRowsMax || columns.reduce(0, { $0 + $1.byteCount }) >= options.rowGroupBytesMax {
+        if groupRowCount >= options.rowGroupRowsMax || leaves.reduce(0, { $0 + $1.byteCount }) >= options.rowGroupBytesMax {
             try endRowGroup()
         }
     }
@@ -87,7 +90,7 @@ package final class ParquetWriter {
         var chunks: [ColumnChunkMetadata] = []
         var columnIndexes: [ColumnIndex?] = []
         var offsetIndexes: [OffsetIndex] = []
-        for column in columns {
+        for column in leaves {
             let chunk = column.finish()
             let metadata = chunk.metadata(of: column, at: Int64(fileByteCount), compressor.codec, boundBytesMax: options.boundBytesMax)
             chunks.append(metadata)
@@ -122,12 +125,11 @@ package final class ParquetWriter {
         for (group, indexes) in offsetIndexes.enumerated() {
             for (column, index) in indexes.enumerated() { groups[group].columns[column].offsetIndex = range(out) { index.write(to: $0) } }
         }
-        var schema = [SchemaElement(name: "schema", childCount: columns.count)]
-        schema += columns.map { $0.storage.element($0.column) }
+        let schema = [SchemaElement(name: "schema", childCount: columns.count)] + columns.flatMap(\.elements)
         let footer = FileMetadata(
             version: options.usesOldEncodingsOnly ? 1 : 2, schema: schema, rowCount: rowCount, rowGroups: groups,
             keyValues: options.keyValues,
-            createdBy: options.createdBy, orders: columns.map { _ in true })
+            createdBy: options.createdBy, orders: leaves.map { _ in true })
         let start = out.count
         footer.write(to: out)
         out.appendLittleEndian(UInt32(out.count - start))

@@ -4,6 +4,9 @@ package import MillColumnar
 package struct ParquetColumn: Hashable, Sendable {
     package var name: String
     package var type: SQLType
+    package var form: ParquetValueForm
+    /// Of a nested column, whose values come as jsonb; nil for one of plain values.
+    package var members: ParquetShape?
     /// NULL is refused, and the column has no place for it.
     package var isRequired: Bool
     /// By which Iceberg knows a column whatever its name.
@@ -11,13 +14,21 @@ package struct ParquetColumn: Hashable, Sendable {
     package var encoding: ParquetColumnEncoding
 
     package init(
-        _ name: String, _ type: SQLType, isRequired: Bool = false, fieldID: Int32? = nil, encoding: ParquetColumnEncoding = .automatic
+        _ name: String, _ type: SQLType, form: ParquetValueForm = .plain, isRequired: Bool = false, fieldID: Int32? = nil,
+        encoding: ParquetColumnEncoding = .automatic
     ) {
         self.name = name
         self.type = type
+        self.form = form
         self.isRequired = isRequired
         self.fieldID = fieldID
         self.encoding = encoding
+    }
+
+    /// A nested column.
+    package init(_ member: ParquetMember) {
+        self.init(member.name, .jsonb, isRequired: member.isRequired, fieldID: member.fieldID)
+        members = member.shape
     }
 }
 

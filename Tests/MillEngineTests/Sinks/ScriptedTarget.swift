@@ -215,8 +215,10 @@ struct SinkAssembly: SourceAssembly {
         (self.connectors, self.targets) = (connectors, targets)
     }
 
-    func source(name: String, options: [CatalogOption], fields: [Field]) throws(SQLError) -> AssembledSource {
-        try ScriptedAssembly(connectors: connectors).source(name: name, options: options, fields: fields)
+    func source(
+        name: String, options: [CatalogOption], fields: [Field], catalogs: @escaping IcebergSource.CatalogFinder
+    ) throws(SQLError) -> AssembledSource {
+        try ScriptedAssembly(connectors: connectors).source(name: name, options: options, fields: fields, catalogs: catalogs)
     }
 
     func sink(options: [String: String], of relation: SinkConnectors.Relation) throws(SQLError) -> any SinkConnector {

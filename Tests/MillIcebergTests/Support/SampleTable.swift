@@ -65,9 +65,75 @@ struct SampleTable {
         case .time: return .int(Int64(random.number(0...86_399_999_999)))
         case .timestamp, .timestamptz: return .int(Int64(random.number(1_500_000_000_000_000...1_700_000_000_000_000)))
         case .string: return .string(random.pick(["", "a", "north", "nörd", "south of everything there is", "ünder", "🦀 crab"]))
+        case .uuid: return .string(UUIDText.text((0..<16).map { _ in UInt8(random.number(0...255)) }) ?? "")
+        case .fixed(let count): return .bytes((0..<count).map { _ in UInt8(random.number(0...255)) })
+        case .structure, .list, .map: return .string(canonical(json(field)))
         default: return .bytes((0..<random.number(0...30)).map { UInt8($0) })
         }
     }
+
+    /// A value as JSON, a NULL among them where the field takes it.
+    private mutating func json(_ field: NestedField) -> String {
+        func quoted(_ text: String) -> String {
+            var out: [UInt8] = []
+            Array(text.utf8).withUnsafeBufferPointer { JSONCanonicalizer.appendString($0, to: &out) }
+            return String(decoding: out, as: UTF8.self)
+        }
+        switch field.type {
+        case .structure(let members):
+            var parts: [String] = []
+            for member in members {
+                parts.append(quoted(member.name) + ":" + (member.isRequired || !random.oneIn(4) ? json(member) : "null"))
+            }
+            // JSON has no order of its own.
+            return "{" + parts.shuffled(using: &random).joined(separator: ",") + "}"
+        case .list(let element):
+            let values = (0..<random.number(0...4)).map { _ in element.isRequired || !random.oneIn(5) ? json(element) : "null" }
+            return "[" + values.joined(separator: ",") + "]"
+        case .map(_, let value):
+            let entries = (0..<random.number(0...3)).map { number in
+                quoted("k\(number)") + ":" + (value.isRequired || !random.oneIn(5) ? json(value) : "null")
+            }
+            return "{" + entries.joined(separator: ",") + "}"
+        default:
+            var required = field
+            required.isRequired = true
+            switch draw(required) {
+            case .string(let text): return quoted(text)
+            case .boolean(let value): return "\(value)"
+            case .int(let value) where field.type == .int || field.type == .long: return "\(value)"
+            case .float(let value) where value.isFinite: return Column.constant(.float(value), .float64, count: 1).text(0) ?? ""
+            case let value:
+                return quoted(Column.constant(value, field.type.sqlType ?? .varchar, count: 1).text(0) ?? "")
+            }
+        }
+    }
+
+    private func canonical(_ text: String) -> String {
+        var out: [UInt8] = []
+        Array(text.utf8).withUnsafeBufferPointer { bytes in try? JSONCanonicalizer.canonicalize(bytes, to: &out) }
+        return String(decoding: out, as: UTF8.self)
+    }
+
+    /// Columns of columns.
+    static let nestedFields: [NestedField] = [
+        NestedField(1, "id", .long, isRequired: true), NestedField(2, "tags", .list(NestedField(3, "element", .string))),
+        NestedField(
+            4, "point",
+            .structure([
+                NestedField(5, "x", .double), NestedField(6, "y", .int, isRequired: true), NestedField(7, "label", .string),
+                NestedField(8, "path", .list(NestedField(9, "element", .structure([NestedField(10, "at", .long, isRequired: true)]), isRequired: true))),
+            ])),
+        NestedField(11, "counts", .map(key: NestedField(12, "key", .string, isRequired: true), value: NestedField(13, "value", .long))),
+        NestedField(14, "grid", .list(NestedField(15, "element", .list(NestedField(16, "element", .int, isRequired: true))))),
+        NestedField(17, "uid", .uuid), NestedField(18, "code", .fixed(4)),
+        NestedField(
+            19, "days",
+            .map(
+                key: NestedField(20, "key", .string, isRequired: true),
+                value: NestedField(21, "value", .structure([NestedField(22, "day", .date), NestedField(23, "hour", .time)]), isRequired: true)),
+            isRequired: true),
+    ]
 
     /// Adds rows in one commit.
     @discardableResult

@@ -1,14 +1,14 @@
 /// A time as PostgreSQL's settings take it: milliseconds, or a number with a unit.
-struct SettingDuration: Hashable, Sendable, CustomStringConvertible {
-    let milliseconds: Int
+package struct SettingDuration: Hashable, Sendable, CustomStringConvertible {
+    package let milliseconds: Int
 
     private static let units: [(name: String, milliseconds: Double)] = [
         ("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1), ("us", 0.001),
     ]
-    static let unitsHint = "Valid units are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\"; 0 is no limit."
+    package static let unitsHint = "Valid units are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\"; 0 is no limit."
 
     /// Nil for what is no time, a negative one, or one over 2^31 - 1 milliseconds.
-    init?(_ text: String) {
+    package init?(_ text: String) {
         let text = text.filter { $0 != " " }
         let number = text.prefix { $0.isNumber || ".+-".contains($0) }
         let unit = text.dropFirst(number.count)
@@ -21,7 +21,7 @@ struct SettingDuration: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// In the largest unit that leaves a whole number.
-    var description: String {
+    package var description: String {
         guard milliseconds > 0 else { return "0" }
         for (name, size) in Self.units where size >= 1 && milliseconds % Int(size) == 0 { return "\(milliseconds / Int(size))\(name)" }
         return "\(milliseconds)ms"

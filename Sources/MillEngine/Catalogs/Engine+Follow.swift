@@ -1,0 +1,83 @@
+import MillBase
+import MillBinder
+import MillCatalog
+import MillColumnar
+import MillConnectorKit
+import MillMeta
+import MillSQL
+
+/// Sources that views have of the tables of attached catalogs that they name: made with the first view that reads a table, gone with the
+/// last.
+extension Engine {
+    private static let followed = SinkOptions.ownPrefix + "followed"
+
+    /// Makes a source of a table; without the lock of definitions.
+    /// - Throws: 42P01 when the catalog has no such table, and what the connector throws.
+    func follow(_ wanted: FollowedTables.Wanted, _ tables: FollowedTables, session: SessionContext) async throws(SQLError) {
+        let (table, attached, assembly) = (wanted.table, attached, assembly)
+        let options = [
+            ("connector", "iceberg"), ("catalog.name", table.catalog), ("database.name", table.namespace.joined(separator: ".")),
+            ("table.name", table.name),
+        ].map { CatalogOption($0.0, $0.1) }
+        do throws(SQLError) {
+            let found = try await offActor(for: .seconds(60), unless: session.cancellation, what: "the catalog") {
+                () throws(SQLError) -> (fields: [Field], made: AssembledSource, origin: [SourceSplit: SplitOffset])? in
+                guard try attached.find(table.catalog) != nil else { return nil }
+                guard let fields = try attached.describe(table, nil)?.columns else { throw try Self.missing(table, attached) }
+                let made = try assembly.source(name: table.description, options: options, fields: fields, catalogs: attached.finder)
+                return (fields, made, try made.connector.resolveOrigin())
+            }
+            guard let found else { return tables.note(noCatalog: table.catalog) }
+            try await definitions.lock(unless: session.cancellation)
+            defer { definitions.unlock() }
+            // Another view may have been faster.
+            guard catalog.object(schema: "public", name: table.description) == nil else { return }
+            var changed = catalog
+            let text = "CREATE SOURCE \"\(table)\" WITH (\(options.map { "'\($0.name)' = '\($0.value)'" }.joined(separator: ", ")))"
+            let object = try changed.create(
+                CatalogObject(
+                    id: ObjectID(0), schemaName: "public", name: table.description, kind: .source,
+                    columns: found.fields.map { CatalogColumn($0.name, $0.type) }, definition: text,
+                    options: options + [CatalogOption("encode", "parquet"), CatalogOption(Self.followed, "true")]))
+            let origin = found.origin
+            try await store { (meta) throws(SQLError) in try meta.create(object, origin: origin) }
+            catalog = changed
+            register(object, found.made, origin: origin)
+        } catch { throw wanted.span.map { error.located(at: $0) } ?? error }
+    }
+
+    private static func missing(_ table: CatalogTable, _ attached: AttachedCatalogs) throws(SQLError) -> SQLError {
+        let part = attached.parts.first { table.name == $0 || table.name.hasSuffix("$\($0)") }
+        guard let part else {
+            return SQLError(
+                .undefinedTable, "there is no table \"\((table.namespace + [table.name]).joined(separator: "."))\" in catalog \"\(table.catalog)\"",
+                hint: "SHOW TABLES FROM \(([table.catalog] + table.namespace).joined(separator: ".")) lists those that are there.")
+        }
+        return SQLError(
+            .featureNotSupported, "\"\(part)\" of a table in views is not supported", hint: "Views follow a table's rows. Query \"\(table)\" when it is wanted.")
+    }
+
+    /// Drops those that no view reads any more; under the lock of definitions.
+    func dropUnfollowed() async {
+        let unread = catalog.objects.filter { object in
+            object.kind == .source && object.options.contains { $0.name == Self.followed } && catalog.dependents(of: object.id).isEmpty
+        }
+        for object in unread {
+            var changed = catalog
+            // Nothing depends on it, so it can be dropped; what the store does not take is dropped another time.
+            guard let removed = try? changed.drop(.source, schema: object.schemaName, name: object.name, cascade: false),
+                (try? await store({ (meta) throws(SQLError) in try meta.drop([object.id]) })) != nil
+            else { continue }
+            catalog = changed
+            await retire(removed)
+        }
+    }
+
+    /// Sources that read a table of a catalog by the name it is attached under.
+    func sources(over catalogName: String) -> [CatalogObject] {
+        catalog.objects.filter { object in
+            func option(_ name: String) -> String? { object.options.first { $0.name == name }?.value }
+            return object.kind == .source && object.connectorName == "iceberg" && option("catalog.uri") == nil && option("catalog.name") == catalogName
+        }
+    }
+}
