@@ -17,10 +17,12 @@ import uuid
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import StaticTable
+from pyiceberg.table.sorting import NullOrder, SortDirection
 from pyiceberg.transforms import BucketTransform, DayTransform, HourTransform, IdentityTransform, MonthTransform, TruncateTransform, YearTransform
 from pyiceberg.types import (
     BinaryType, BooleanType, DateType, DecimalType, DoubleType, FixedType, FloatType, IntegerType, ListType, LongType, MapType, NestedField,
@@ -83,6 +85,8 @@ def compare_ours(directory, checks):
                 same_nested(checks, what, columns, rows, table, reader)
                 continue
             same(checks, what, columns, rows, table)
+        if pointer.stem.startswith("sorted"):
+            in_order(checks, pointer.stem, StaticTable.from_metadata(location), connection)
     # Bounds: what pyiceberg passes over by them has no row that matches.
     for name in ("plain-2", "partitioned-2", "partitioned-deletes-2", "partitioned-deletes-3"):
         pointer = directory / "ours" / f"{name}.metadata"
@@ -93,6 +97,62 @@ def compare_ours(directory, checks):
             want = sum(1 for row in rows if row[index] is not None and row[index] >= low)
             found = table.scan(row_filter=f"{column} >= {low}").to_arrow().num_rows
             checks.check(want == found, f"pyiceberg filters {name} by {column}", f"{want} wanted, {found} found")
+
+
+def sort_values(column, transform, source):
+    """A column's values as a sort order compares them: pyiceberg's transforms take dates and times as numbers."""
+    if pa.types.is_date(column.type):
+        column = column.cast(pa.int32())
+    elif pa.types.is_timestamp(column.type) or pa.types.is_time(column.type):
+        column = column.cast(pa.int64())
+    apply = transform.transform(source)
+    return [None if value is None else apply(value) for value in column.to_pylist()]
+
+
+def compare_values(left, right, field):
+    if left is None or right is None:
+        first = field.null_order == NullOrder.NULLS_FIRST
+        return 0 if left is right else (-1 if (left is None) == first else 1)
+    if isinstance(left, float):  # NaN is above all
+        left, right = (left != left, left if left == left else 0), (right != right, right if right == right else 0)
+    if isinstance(left, str):
+        left, right = left.encode(), right.encode()
+    result = (left > right) - (left < right)
+    return result if field.direction == SortDirection.ASC else -result
+
+
+def in_order(checks, name, table, connection):
+    """Each file says that it is sorted by the table's order, and is: by pyiceberg's transforms, and by DuckDB where it needs none."""
+    order, schema = table.sort_order(), table.schema()
+    files = [task.file for task in table.scan().plan_files()]
+    for file in files:
+        path = file.file_path.removeprefix("file://")
+        rows = pq.read_table(path)
+        keys = []
+        for field in order.fields:
+            source = schema.find_field(field.source_id)
+            keys.append(sort_values(rows.column(source.name).combine_chunks(), field.transform, source.field_type))
+
+        def ordered(row):
+            for values, field in zip(keys, order.fields):
+                result = compare_values(values[row], values[row + 1], field)
+                if result:
+                    return result < 0
+            return True
+
+        what = f"{name}: {rows.num_rows} rows of a file are in order"
+        wrong = next((row for row in range(rows.num_rows - 1) if not ordered(row)), None)
+        checks.check(file.sort_order_id == order.order_id, f"{name}: a file says by what it is sorted", str(file.sort_order_id))
+        checks.check(wrong is None, what, f"not so at row {wrong}")
+        first = order.fields[0]
+        if isinstance(first.transform, IdentityTransform):
+            column = schema.find_field(first.source_id).name
+            how = f"{'ASC' if first.direction == SortDirection.ASC else 'DESC'} NULLS {'FIRST' if first.null_order == NullOrder.NULLS_FIRST else 'LAST'}"
+            same_list = connection.sql(
+                f"SELECT list({column} ORDER BY file_row_number) IS NOT DISTINCT FROM list({column} ORDER BY {column} {how}) "
+                f"FROM read_parquet('{path}', file_row_number = true)").fetchone()[0]
+            checks.check(same_list, f"DuckDB: {what}", column)
+    checks.check(bool(files), f"{name}: it has files")
 
 
 # Their tables.

@@ -37,8 +37,8 @@ private let exchangeDirectory = variable("MILLRACE_ICEBERG_EXCHANGE")
             properties: ["commit.manifest.min-count-to-merge": "5"])
     }
 
-    private func publish(_ sample: SampleTable, _ rows: [[Scalar]]? = nil) throws {
-        let name = try #require(exchangeDirectory) + "/ours/" + sample.table.identifier.name
+    private func publish(_ sample: SampleTable, _ rows: [[Scalar]]? = nil, as name: String? = nil) throws {
+        let name = try #require(exchangeDirectory) + "/ours/" + (name ?? sample.table.identifier.name)
         let columns = zip(sample.table.metadata.currentSchema.fields, sample.types).map { ($0.name, $1) }
         try ExchangeFile.write(columns, rows ?? Array(sample.rows.values), name + ".jsonl", files)
         try ExchangeFile.write(sample.catalog.metadataFile(sample.table.identifier) ?? "", name + ".metadata", files)
@@ -64,6 +64,21 @@ private let exchangeDirectory = variable("MILLRACE_ICEBERG_EXCHANGE")
             try replaced.append(100)
             try replaced.append(30, operation: .overwrite)
             try publish(replaced)
+        }
+        for (index, order) in SortOrderTests.orders.enumerated() {
+            let spec = index % 2 == 0 ? PartitionSpec() : SampleTable.spec
+            var sorted = try sample("sorted-\(index)-\(version)", version: version, spec: spec)
+            try sorted.catalog.change(&sorted.table) { metadata in
+                metadata.sortOrders.append(SortOrder(orderID: 1, order))
+                metadata.defaultSortOrderID = 1
+            }
+            for count in [1, 300, 5000] { try sorted.append(count) }
+            try publish(sorted)
+            let plain = sorted.table.identifier.name
+            var settings = Compaction.Settings()
+            settings.filesMin = 2
+            sorted.table = try Compaction(settings).run(sorted.table, sorted.settings).table
+            try publish(sorted, as: plain + "-compacted")
         }
         var nested = try sample("nested-\(version)", version: version, fields: SampleTable.nestedFields)
         for count in [1, 700] { try nested.append(count) }

@@ -40,6 +40,23 @@ extension Column {
     }
 }
 
+extension Column {
+    /// The values at `rows`, in that order, with copies of long strings: nothing of this column stays in memory for their sake.
+    package func gatherCopying(_ rows: UnsafePointer<UInt32>, count: Int) -> Column {
+        let result = gather(rows, count: count)
+        guard type.physical == .string else { return result }
+        result.heaps = []
+        let views = result.values(StringView.self)
+        var byteCount = 0
+        for row in 0..<count where !views[row].isInline { byteCount += views[row].count }
+        guard byteCount > 0 else { return result }
+        let heap = StringHeap(firstChunkBytes: byteCount)
+        for row in 0..<count where !views[row].isInline { views[row] = heap.view(copying: views[row]) }
+        result.keep(heap)
+        return result
+    }
+}
+
 extension DeltaBatch {
     /// The rows at `rows`, in that order.
     package func gather(_ rows: UnsafePointer<UInt32>, count: Int) -> DeltaBatch {

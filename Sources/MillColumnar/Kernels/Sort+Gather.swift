@@ -1,3 +1,22 @@
+import MillBase
+
+/// Rows of several batches in any order, so many at a time: what is written in order need not be in memory a second time.
+package struct BatchGathering {
+    private let columns: [ColumnGathering]
+
+    /// - Parameter batches: of the same columns; one at least.
+    package init(_ batches: [DeltaBatch]) {
+        columns = (batches.first?.columns.indices ?? 0..<0).map { index in ColumnGathering(batches.map { $0.columns[index] }) }
+    }
+
+    /// Rows that a call should take at most.
+    package static let rowsMax = Limits.batchRowsMax
+
+    package func gather(_ rows: [RowReference]) -> [Column] {
+        rows.withUnsafeBufferPointer { rows in columns.map { $0.gather(rows) } }
+    }
+}
+
 /// One column of many batches, from which rows are taken in any order: a loop over rows per column, with the columns' pointers
 /// side by side. Shares string heaps as `BatchBuilder` does: rows from many sources get copies of their long strings.
 struct ColumnGathering {

@@ -50,7 +50,10 @@ package struct IcebergSink: SinkConnector {
         }
         do throws(IcebergError) {
             // What a file cannot be written of is found here: types, partitions.
-            _ = try DataFileWriter(table.metadata, columns.inputs, table.store, random: environment.random)
+            let writer = try DataFileWriter(table.metadata, columns.inputs, table.store, random: environment.random)
+            if let reason = writer.unsortedReason {
+                notices.append("rows are not sorted by the sort order of table \"\(table.identifier)\": \(reason)")
+            }
             if let location = loaded.metadataLocation { try Self.look(at: location, table.store) }
         } catch { throw Self.failure(error, table.identifier) }
         if options.hasS3Options, Self.isLocal(table.metadata.location) {
@@ -88,12 +91,7 @@ package struct IcebergSink: SinkConnector {
         do throws(IcebergError) {
             do throws(IcebergError) {
                 let found = try catalog.load(options.table)
-                if options.createsTable, !options.partitionBy.isEmpty,
-                    try PartitionSpec(parsing: options.partitionBy, found.metadata.currentSchema).fields.map(\.name)
-                        != found.metadata.defaultPartitionSpec.fields.map(\.name)
-                {
-                    notices.append("option partition_by is ignored: table \"\(options.table)\" exists and is partitioned otherwise")
-                }
+                if options.createsTable { notices += try ignored(found.metadata) }
                 return found
             } catch {
                 guard case .missing(let what) = error else { throw error }
@@ -101,6 +99,23 @@ package struct IcebergSink: SinkConnector {
                 return try makeTable()
             }
         } catch { throw Self.refusal(error, options.table) }
+    }
+
+    /// What the options say of a new table and a table that is there has otherwise.
+    private func ignored(_ table: TableMetadata) throws(IcebergError) -> [String] {
+        var notices: [String] = []
+        if !options.partitionBy.isEmpty,
+            try PartitionSpec(parsing: options.partitionBy, table.currentSchema).fields.map(\.name)
+                != table.defaultPartitionSpec.fields.map(\.name)
+        {
+            notices.append("option partition_by is ignored: table \"\(options.table)\" exists and is partitioned otherwise")
+        }
+        if !options.orderKey.isEmpty,
+            try SortOrder(parsing: options.orderKey, table.currentSchema).fields != table.defaultSortOrder.fields
+        {
+            notices.append("option order_key is ignored: table \"\(options.table)\" exists and is sorted otherwise")
+        }
+        return notices
     }
 
     /// Whether it is the table that is not there, or what it would be in.
@@ -117,13 +132,14 @@ package struct IcebergSink: SinkConnector {
             schema.identifierFieldIDs = keyNames.compactMap { schema.field(named: $0.name)?.id }
         }
         let spec = try PartitionSpec(parsing: options.partitionBy, schema)
+        let order = try SortOrder(parsing: options.orderKey, schema)
         let properties = [
             IcebergSinkMaintenance.madeHere: "true", "write.parquet.compression-codec": "zstd",
             "write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "100",
         ]
         try makeNamespace()
         do throws(IcebergError) {
-            return try catalog.create(options.table, schema: schema, spec: spec, properties: properties)
+            return try catalog.create(options.table, schema: schema, spec: spec, order: order, properties: properties)
         } catch {
             // Another was faster.
             guard error.isConflict else { throw error }

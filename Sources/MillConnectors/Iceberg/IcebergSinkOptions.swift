@@ -9,6 +9,8 @@ struct IcebergSinkOptions: Sendable {
     var createsTable: Bool
     /// Of a table that the sink makes; empty for none.
     var partitionBy: String
+    /// As `partitionBy`: by what rows of a file are sorted.
+    var orderKey: String
     /// Data files end at this size; nil for what the table says.
     var targetFileBytes: Int?
     /// Whether the keys of the table may be another sink's so far.
@@ -26,6 +28,7 @@ struct IcebergSinkOptions: Sendable {
         hasS3Options = catalog.properties.keys.contains { $0.hasPrefix("s3.") }
         createsTable = try options.flag("create_table_if_not_exists") ?? false
         partitionBy = try options.take("partition_by") ?? ""
+        orderKey = try options.take("order_key") ?? ""
         takesOver = try options.flag("take_over") ?? false
         let megabytes = try options.number("target_file_size_mb", or: "compaction.target_file_size_mb", 1...65_536)
         targetFileBytes = megabytes.map { Int($0) << 20 }

@@ -65,6 +65,7 @@ package struct TableMetadata: Hashable, Sendable {
     package var currentSchema: IcebergSchema { schema(id: currentSchemaID) ?? IcebergSchema([]) }
     package func partitionSpec(id: Int) -> PartitionSpec? { partitionSpecs.first { $0.specID == id } }
     package var defaultPartitionSpec: PartitionSpec { partitionSpec(id: defaultSpecID) ?? PartitionSpec() }
+    package var defaultSortOrder: SortOrder { sortOrders.first { $0.orderID == defaultSortOrderID } ?? SortOrder() }
     package func snapshot(id: Int64) -> Snapshot? { snapshots.first { $0.id == id } }
     package func snapshot(ofBranch name: String) -> Snapshot? { references[name].flatMap { snapshot(id: $0.snapshotID) } }
 

@@ -4,9 +4,9 @@ import MillObjectStore
 
 /// Puts small data files together, and writes files anew of which many rows are deleted, within bounds.
 ///
-/// Files of one partition and the table's present spec are gathered up to the target size, oldest first. Rows keep their order. The commit
-/// is a
-/// `replace`: it conflicts with deletes that others add to the files meanwhile, and is given up then, so that nothing is undone.
+/// Files of one partition and the table's present spec are gathered up to the target size, oldest first. Rows keep their order, or get the
+/// table's. The commit is a `replace`: it conflicts with deletes that others add to the files meanwhile, and is given up then, so that
+/// nothing is undone.
 package struct Compaction: Sendable {
     package struct Settings: Sendable {
         /// Files of at least this size are left alone, unless deletes hold for them.
@@ -55,26 +55,12 @@ package struct Compaction: Sendable {
         let plan = try ScanPlan(table, .reference(commit.branch))
         let groups = groups(plan, table.metadata)
         guard !groups.isEmpty, let snapshot = plan.snapshot else { return (table, Outcome()) }
-        let fields = table.metadata.currentSchema.fields
-        let inputs = try fields.map { field throws(IcebergError) in
-            guard let type = field.type.sqlType, ColumnConversion(from: type, to: field.type) != nil else {
-                throw .unsupported("writing column \"\(field.name)\" of type \(field.type), which compaction has to")
-            }
-            return DataFileWriter.Input(field.id, type)
-        }
-        var writing = DataFileWriter.Settings()
-        writing.take(table.metadata.properties)
-        writing.targetFileBytes = Int(clamping: settings.targetFileBytes)
-        writing.namePrefix = "compacted"
-        let writer = try DataFileWriter(table.metadata, inputs, table.store, writing, random: table.random)
+        var writer = try CompactionWriter(table, plan, targetFileBytes: settings.targetFileBytes)
         var change = SnapshotChange(.replace)
         do throws(IcebergError) {
             for group in groups {
-                for task in group.tasks {
-                    let reader = try DataFileReader(task, plan, table, fieldIDs: fields.map(\.id))
-                    while let batch = try reader.next() { try writer.append(batch.columns, count: batch.count) }
-                    change.removed.insert(task.file.path)
-                }
+                try writer.write(group.tasks)
+                change.removed.formUnion(group.tasks.map(\.file.path))
             }
             change.added = try writer.finish()
         } catch {

@@ -19,57 +19,13 @@ extension PartitionSpec {
     /// - Throws: `badRequest` naming what is not a column, not a transform, or not one for the column's type.
     package init(parsing text: String, _ schema: IcebergSchema) throws(IcebergError) {
         var fields: [PartitionField] = []
-        for part in Self.parts(text) {
-            let (transform, column) = try Self.transform(part)
-            guard let source = schema.field(named: column) else {
-                throw .badRequest("partition_by names column \"\(column)\", which there is not")
-            }
-            guard transform.resultType(of: source.type) != nil else {
-                throw .badRequest("partition_by has \"\(part)\", but column \"\(column)\" is \(source.type)")
-            }
-            let name = Self.suffix(transform).map { column + "_" + $0 } ?? column
+        for part in TransformedColumn.parts(text) {
+            let (source, transform) = try TransformedColumn.parse(part, schema, option: "partition_by")
+            let name = Self.suffix(transform).map { source.name + "_" + $0 } ?? source.name
             guard !fields.contains(where: { $0.name == name }) else { throw .badRequest("partition_by has \"\(part)\" twice") }
             fields.append(PartitionField(sourceID: source.id, fieldID: 1000 + fields.count, name: name, transform))
         }
         self.init(fields)
-    }
-
-    /// What lies between the commas that are in no brackets.
-    private static func parts(_ text: String) -> [String] {
-        var (parts, depth) = ([""], 0)
-        for character in text {
-            if character == "(" { depth += 1 }
-            if character == ")" { depth -= 1 }
-            if character == ",", depth == 0 { parts.append("") } else { parts[parts.count - 1].append(character) }
-        }
-        return parts.map(trimmed).filter { !$0.isEmpty }
-    }
-
-    private static func trimmed(_ text: some StringProtocol) -> String {
-        String(text.drop { $0.isWhitespace }.reversed().drop { $0.isWhitespace }.reversed())
-    }
-
-    private static func transform(_ part: String) throws(IcebergError) -> (Transform, column: String) {
-        guard let open = part.firstIndex(of: "("), part.hasSuffix(")") else { return (.identity, part) }
-        let name = trimmed(part[..<open]).lowercased()
-        let arguments = part[part.index(after: open)...].dropLast().split(separator: ",", omittingEmptySubsequences: false).map(trimmed)
-        let number = arguments.count == 2 ? arguments.compactMap { Int($0) }.first : nil
-        let transform: Transform? =
-            switch (name, arguments.count) {
-            case ("identity", 1): .identity
-            case ("year", 1), ("years", 1): .year
-            case ("month", 1), ("months", 1): .month
-            case ("day", 1), ("days", 1): .day
-            case ("hour", 1), ("hours", 1): .hour
-            case ("bucket", 2): number.flatMap { (1...Int(Int32.max)).contains($0) ? .bucket($0) : nil }
-            case ("truncate", 2): number.flatMap { (1...Int(Int32.max)).contains($0) ? .truncate($0) : nil }
-            default: nil
-            }
-        guard let transform, let column = arguments.first(where: { arguments.count == 1 || Int($0) == nil }) else {
-            throw .badRequest(
-                "partition_by has \"\(part)\", which is neither a column nor year, month, day, hour, bucket(n, c) or truncate(w, c)")
-        }
-        return (transform, column)
     }
 
     private static func suffix(_ transform: Transform) -> String? {
@@ -82,5 +38,42 @@ extension PartitionSpec {
         case .day: "day"
         case .hour: "hour"
         }
+    }
+}
+
+extension SortOrder {
+    /// Reads what a user writes: `region, day(at) DESC, bucket(16, id) NULLS FIRST`. Names are matched exactly; an empty text is no order.
+    /// Without NULLS, NULL counts as above all values, as in ORDER BY.
+    /// - Throws: `badRequest` naming what is not a column, not a transform, or not one for the column's type.
+    package init(parsing text: String, _ schema: IcebergSchema) throws(IcebergError) {
+        var fields: [SortField] = []
+        for part in TransformedColumn.parts(text) {
+            var rest = part
+            let nulls = Self.takeLast(["nulls first", "nulls last"], of: &rest)
+            let direction = Self.takeLast(["asc", "desc"], of: &rest)
+            let (source, transform) = try TransformedColumn.parse(rest, schema, option: "order_key")
+            let isAscending = direction != "desc"
+            let field = SortField(
+                sourceID: source.id, transform, isAscending: isAscending, nullsFirst: nulls.map { $0 == "nulls first" } ?? !isAscending)
+            guard !fields.contains(where: { $0.sourceID == source.id && $0.transform == transform }) else {
+                throw .badRequest("order_key has \"\(rest)\" twice")
+            }
+            fields.append(field)
+        }
+        self.init(orderID: fields.isEmpty ? 0 : 1, fields)
+    }
+
+    /// Takes words off the end, in any case and with any blanks before them.
+    private static func takeLast(_ phrases: [String], of text: inout String) -> String? {
+        let words = text.split(whereSeparator: \.isWhitespace)
+        for phrase in phrases {
+            let wanted = phrase.split(separator: " ")
+            guard words.count > wanted.count, zip(words.suffix(wanted.count), wanted).allSatisfy({ $0.lowercased() == $1 }),
+                let end = words.dropLast(wanted.count).last?.endIndex
+            else { continue }
+            text = String(text[..<end])
+            return phrase
+        }
+        return nil
     }
 }

@@ -6,7 +6,10 @@ package import MillParquet
 /// Writes rows into a table's data files: Parquet, one open file to a partition, rolled at a target size.
 ///
 /// Fed by sinks and by compaction. Files are complete objects once they are closed, and part of the table only when a commit names them;
-/// until then `abandon` takes them back. Rows go to a partition in the order in which they come.
+/// until then `abandon` takes them back.
+///
+/// Rows of a table with a sort order are kept in memory until their file ends, and are written in that order; others go to the file in the
+/// order in which they come. Only a file whose rows are in order says so in the manifest.
 ///
 /// A batch with a value that a column cannot hold is refused as a whole, before anything of it is written. After an error of the store the
 /// writer is of no use; `abandon` it. Threading: one thread at a time.
@@ -19,6 +22,12 @@ package final class DataFileWriter {
         package var parquet = ParquetWriterOptions()
         /// What file names begin with.
         package var namePrefix = "data"
+        /// Bytes in memory, of all open files, of rows that are to be sorted; beyond, the file that has most of them ends.
+        package var sortBytesMax = 256 << 20
+        /// Rows come in the table's sort order: they are written as they come, and files say that they are sorted.
+        package var comesSorted = false
+        /// Keeps what `takeReorderings` gives.
+        package var tellsReorderings = false
 
         package init() {
             parquet.boundBytesMax = 24
@@ -49,15 +58,26 @@ package final class DataFileWriter {
         package init(_ fieldID: Int, _ type: SQLType) { (self.fieldID, self.type) = (fieldID, type) }
     }
 
-    /// Where rows of a batch went: the first of `rows` is at `firstPosition` of the file, the others follow it.
+    /// Where rows of a batch went: the first of `rows` is at `firstPosition` of the file, the others follow it. Of a file that is sorted
+    /// when it ends, positions are those of coming until then.
     package struct Placement: Sendable {
         package var path: String
         package var firstPosition: Int64
         package var rows: [UInt32]
     }
 
+    /// What became of the positions of a file that was sorted.
+    package struct Reordering: Sendable {
+        package var path: String
+        /// By the position of coming.
+        package var positions: [UInt32]
+    }
+
     private let layout: FileLayout
     private let partitioner: Partitioner
+    private let order: RowOrder?
+    /// Why rows are not sorted though the table has an order; nil when they are, or it has none.
+    package let unsortedReason: String?
     private let store: any ObjectStore
     private let settings: Settings
     private let random: any RandomSource
@@ -65,6 +85,7 @@ package final class DataFileWriter {
 
     private var open: [PartitionKey: OpenDataFile] = [:]
     private var closed: [DataFile] = []
+    private var reorderings: [Reordering] = []
     private var appendCount = 0
     private var fileCount = 0
 
@@ -74,13 +95,18 @@ package final class DataFileWriter {
     ) throws(IcebergError) {
         layout = try FileLayout(table, inputs)
         partitioner = try Partitioner(table, inputs, layout)
+        switch RowOrder.find(table, layout.fields, layout.columns.map(\.type)) {
+        case .unsorted: (order, unsortedReason) = (nil, nil)
+        case .order(let found): (order, unsortedReason) = (found, nil)
+        case .impossible(let reason): (order, unsortedReason) = (nil, reason)
+        }
         self.store = store
         self.settings = settings
         self.random = random
         prefix = table.dataLocation
     }
 
-    /// Compressed bytes of the files that are still open.
+    /// Compressed bytes of the files that are still open; those in memory of rows that are to be sorted.
     package var openByteCount: Int { open.values.reduce(0) { $0 + $1.byteCount } }
     /// What is closed, in the order of closing.
     package var closedFiles: [DataFile] { closed }
@@ -97,16 +123,28 @@ package final class DataFileWriter {
             appendCount += 1
             let file = try openFile(part.key, part.values)
             placements.append(Placement(path: file.path, firstPosition: file.rowCount, rows: part.rows))
-            let picked =
-                part.isWhole
-                ? columns
-                : columns.map { column in
-                    part.rows.withUnsafeBufferPointer { column.gather($0.baseAddress.unsafelyUnwrapped, count: $0.count) }
-                }
-            try file.append(picked, count: part.rows.count, at: appendCount)
+            try file.append(columns, part, at: appendCount)
             if file.byteCount >= settings.targetFileBytes { try close(part.key) }
         }
+        try boundSorting()
         return placements
+    }
+
+    private func boundSorting() throws(IcebergError) {
+        guard order != nil else { return }
+        while open.values.reduce(0, { $0 + $1.sortByteCount }) > settings.sortBytesMax {
+            guard let largest = open.max(by: { $0.value.sortByteCount < $1.value.sortByteCount })?.key else { return }
+            try close(largest)
+        }
+    }
+
+    /// Whether files are sorted when they end.
+    package var sortsRows: Bool { order != nil && !settings.comesSorted }
+
+    /// Of files that ended since the last call, while the settings ask for it.
+    package func takeReorderings() -> [Reordering] {
+        defer { reorderings = [] }
+        return reorderings
     }
 
     private func openFile(_ key: PartitionKey, _ values: [Scalar]) throws(IcebergError) -> OpenDataFile {
@@ -118,7 +156,13 @@ package final class DataFileWriter {
         let name = FileNames.name(settings.namePrefix, fileCount, random) + ".parquet"
         let directory = partitioner.spec.path(values, partitioner.types)
         let path = prefix + "/" + (directory.isEmpty ? "" : directory + "/") + name
-        let file = try OpenDataFile(path, layout, values, specID: partitioner.spec.specID, store, settings.parquet)
+        let rows: OpenDataFile.Rows =
+            switch order {
+            case nil: .unsorted
+            case let order? where settings.comesSorted: .sorted(order.orderID)
+            case let order?: .toBeSorted(SortBuffer(order))
+            }
+        let file = try OpenDataFile(path, layout, values, specID: partitioner.spec.specID, rows, store, settings.parquet)
         open[key] = file
         return file
     }
@@ -127,6 +171,9 @@ package final class DataFileWriter {
         guard let file = open[key] else { return }
         closed.append(try file.finish())
         open[key] = nil
+        if settings.tellsReorderings, let positions = file.positions {
+            reorderings.append(Reordering(path: file.path, positions: positions))
+        }
     }
 
     /// Closes all files. More rows may follow, into new ones.
@@ -143,68 +190,5 @@ package final class DataFileWriter {
         open = [:]
         try? store.remove(closed.map(\.path))  // nobody knows them: what remains is found as an orphan
         closed = []
-    }
-}
-
-/// One data file being written.
-final class OpenDataFile {
-    let path: String
-    private let layout: FileLayout
-    private let object: any ObjectWriter
-    private let writer: ParquetWriter
-    private let partition: [Scalar]
-    private let specID: Int
-    private var nanCounts: [Int: Int64] = [:]
-    private(set) var lastAppend = 0
-
-    init(
-        _ path: String, _ layout: FileLayout, _ partition: [Scalar], specID: Int, _ store: any ObjectStore, _ options: ParquetWriterOptions
-    )
-        throws(IcebergError)
-    {
-        self.path = path
-        self.layout = layout
-        self.partition = partition
-        self.specID = specID
-        do throws(IOFailure) { object = try store.openForWriting(path) } catch { throw .io(error) }
-        do throws(ParquetError) { writer = try ParquetWriter(object, layout.columns, options) } catch { throw .parquet(error) }
-    }
-
-    var byteCount: Int { writer.byteCount }
-    var rowCount: Int64 { writer.rowCount }
-
-    func append(_ columns: [Column], count: Int, at order: Int) throws(IcebergError) {
-        do throws(ParquetError) { try writer.append(columns, count: count) } catch { throw .parquet(error) }
-        for (column, field) in zip(columns, layout.fields) where column.type.isFloat {
-            nanCounts[field.id, default: 0] += column.nanCount(count)
-        }
-        lastAppend = order
-    }
-
-    func finish() throws(IcebergError) -> DataFile {
-        let footer: FileMetadata
-        do throws(ParquetError) { footer = try writer.finish() } catch { throw .parquet(error) }
-        do throws(IOFailure) { try object.finish() } catch { throw .io(error) }
-        var file = DataFile(
-            path: path, specID: specID, partition: partition, recordCount: writer.rowCount, fileByteCount: Int64(writer.fileByteCount))
-        FileFigures.fill(&file, footer, columns: layout.fields.flatMap { $0.type.leaves($0.id) }, nanCounts: nanCounts)
-        file.sortOrderID = 0
-        return file
-    }
-
-    func abandon() { object.abandon() }
-}
-
-extension Column {
-    fileprivate func nanCount(_ count: Int) -> Int64 {
-        var found: Int64 = 0
-        if type == .float32 {
-            let values = UnsafePointer(values(Float.self))
-            for row in 0..<count where values[row].isNaN { found += 1 }
-        } else {
-            let values = UnsafePointer(values(Double.self))
-            for row in 0..<count where values[row].isNaN { found += 1 }
-        }
-        return found
     }
 }

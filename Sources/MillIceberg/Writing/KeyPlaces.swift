@@ -64,6 +64,16 @@ struct KeyPlaces {
         return number
     }
 
+    /// Rows of a file that was sorted are at other positions.
+    /// - Parameters:
+    ///   - keys: of the rows as they came: a key's last one has its place.
+    ///   - positions: for each of them, the new one.
+    mutating func reorder(_ file: Int32, _ keys: [[UInt8]], _ positions: [UInt32]) {
+        for (row, key) in keys.enumerated() where places[key] == Place(file: file, position: Int64(row)) {
+            places[key] = Place(file: file, position: Int64(positions[row]))
+        }
+    }
+
     mutating func fill(_ file: DataFile) {
         let number = Int(number(of: file.path))
         files[number].specID = file.specID

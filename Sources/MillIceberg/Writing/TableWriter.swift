@@ -35,6 +35,8 @@ package final class TableWriter {
     private var epoch: Int64?
     private var rowCount: Int64 = 0
     private var layout: FileLayout
+    /// Of files that are sorted when they end: the keys of their rows, as they came.
+    private var unplaced: [Int32: [[UInt8]]] = [:]
 
     /// - Parameter key: which of `inputs` tell rows apart; nil for a relation that only grows.
     package init(_ table: IcebergTable, _ inputs: [DataFileWriter.Input], key: [Int]?, _ settings: Settings) throws(IcebergError) {
@@ -97,6 +99,7 @@ package final class TableWriter {
         guard let key else { return }
         let encoded = places?.keys(try keyColumns(columns, key, count), count: count) ?? []
         for row in removed { takeBack(encoded[row]) }
+        let isSorted = writer?.sortsRows == true
         for placement in placements {
             let file = places?.number(of: placement.path) ?? 0
             for (offset, index) in placement.rows.enumerated() {
@@ -107,7 +110,19 @@ package final class TableWriter {
                 }
                 takenBack.remove(keyBytes)
                 try places?.set(keyBytes, .init(file: file, position: placement.firstPosition + Int64(offset)))
+                if isSorted { unplaced[file, default: []].append(keyBytes) }
             }
+        }
+        takeReorderings()
+    }
+
+    /// Rows of files that were sorted are elsewhere than where they came.
+    private func takeReorderings() {
+        for reordering in writer?.takeReorderings() ?? [] {
+            guard let file = places?.number(of: reordering.path), let keys = unplaced.removeValue(forKey: file) else { continue }
+            places?.reorder(file, keys, reordering.positions)
+            guard let deleted = deletes[file] else { continue }
+            deletes[file] = DeletedPositions(deleted.positions.lazy.map { Int64(reordering.positions[Int($0)]) })
         }
     }
 
@@ -130,7 +145,9 @@ package final class TableWriter {
         if let open = self.writer {
             writer = open
         } else {
-            writer = try DataFileWriter(table.metadata, inputs, table.store, settings.files, random: table.random)
+            var settings = settings.files
+            settings.tellsReorderings = key != nil
+            writer = try DataFileWriter(table.metadata, inputs, table.store, settings, random: table.random)
             self.writer = writer
         }
         let picked = columns.map { column in
@@ -161,6 +178,7 @@ package final class TableWriter {
         summary: [(key: String, value: String)], properties: [String: String] = [:], expected: [String: String?] = [:]
     ) throws(IcebergError) -> Int64? {
         let files = try writer?.finish() ?? []
+        takeReorderings()
         writer = nil
         for file in files { places?.fill(file) }
         let (done, snapshotID): (IcebergTable, Int64?)

@@ -160,6 +160,7 @@ struct SampleTable {
         var settings = DataFileWriter.Settings()
         settings.targetFileBytes = targetFileBytes
         settings.openFilesMax = random.pick([2, 64])
+        settings.tellsReorderings = true
         let inputs = fields.map { DataFileWriter.Input($0.id, $0.type.sqlType ?? .varchar) }
         let writer = try DataFileWriter(table.metadata, inputs, table.store, settings, random: table.random)
         var written: [Place: [Scalar]] = [:]
@@ -180,7 +181,15 @@ struct SampleTable {
             }
             left -= size
         }
-        return Written(files: try writer.finish(), rows: written)
+        let files = try writer.finish()
+        // Where rows are in files that were sorted.
+        for reordering in writer.takeReorderings() {
+            let rows = reordering.positions.indices.map { written.removeValue(forKey: Place(path: reordering.path, position: Int64($0))) }
+            for (row, position) in zip(rows, reordering.positions) {
+                written[Place(path: reordering.path, position: Int64(position))] = row
+            }
+        }
+        return Written(files: files, rows: written)
     }
 
     mutating func keep(_ written: Written) {
