@@ -187,7 +187,7 @@ import Darwin
     }
 
     @Test func namespacesAreFoundAtAnyDepth() throws {
-        let page = { (names: [[String]]) in
+        let page = { @Sendable (names: [[String]]) in
             FakeCatalog.answer(200, ["namespaces": .array(names.map { .array($0.map { .string($0) }) })])
         }
         let (catalog, _) = try opened([page([["a"], ["b"]]), page([]), page([["a", "x"]]), page([])])
