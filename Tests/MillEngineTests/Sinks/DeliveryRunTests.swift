@@ -3,6 +3,7 @@ import MillColumnar
 import MillConnectorKit
 import MillIO
 import MillTestKit
+import Synchronization
 import Testing
 
 @testable import MillEngine
