@@ -86,7 +86,7 @@ final class CatalogConnection: Sendable {
                 let outcome = try sender.send(
                     isRepeatable: isRepeatable,
                     // A request that must not have its effect twice is repeated only when the catalog says that it had none.
-                    isPassing: { isRepeatable ? RetryPolicy.isPassing(status: $0.status) : $0.status == 429 || $0.status == 503 }
+                    isPassing: { isRepeatable ? RetryPolicy.isPassing(status: $0.status) : Self.isNotNow($0) }
                 ) { () throws(IOFailure) in request }
                 // 419 is the specification's word for a token that ran out.
                 guard outcome.response.status == 401 || outcome.response.status == 419, renewals == 0, self.token.refuse(token) else {
@@ -95,6 +95,10 @@ final class CatalogConnection: Sendable {
                 renewals += 1
             }
         } catch { throw .io(error) }
+    }
+
+    private static func isNotNow(_ response: HTTPResponse) -> Bool {
+        response.status == 429 || response.status == 503 && CatalogRefusal(response).saysNothingWasDone
     }
 
     // MARK: Answers

@@ -8,6 +8,15 @@ struct CatalogRefusal {
     let type: String
     let words: String
 
+    /// Whether a commit that is refused so is surely not made.
+    var saysNothingWasDone: Bool {
+        switch status {
+        case 400..<500, 501: true
+        case 503, 507: !type.isEmpty && type != "CommitStateUnknownException"
+        default: false
+        }
+    }
+
     init(_ response: HTTPResponse) {
         status = response.status
         let json = (try? JSONValue(response.body)) ?? .null  // What is no JSON is quoted as it stands.

@@ -2,13 +2,20 @@ package import MillHTTPClient
 package import MillIceberg
 package import MillIO
 
+#if canImport(Glibc)
+import Glibc
+#else
+import Darwin
+#endif
+
 /// A catalog of tables that speaks Iceberg's REST protocol: Polaris, Nessie, Lakekeeper, Unity, SeaweedFS, our own.
 ///
 /// Source: Apache Iceberg's `rest-catalog-open-api.yaml`.
 ///
 /// Commits. A refused requirement (409) is `commitConflict`: nothing has changed, and the table may be loaded and the commit be made anew.
-/// An answer that was lost, or is 500, 502 or 504, is `commitUnknown`: whether the change is there can only be seen in the table. So is a
-/// conflict after a try whose outcome is not known: what stands in the way may be that try's own work.
+/// An answer that was lost or cannot be read, or is 5xx, is `commitUnknown`: whether the change is there can only be seen in the table. So
+/// is a conflict after a try whose outcome is not known: what stands in the way may be that try's own work. Only of 501, and of 503 and 507
+/// in the catalog's own words, is it sure that nothing was done: a proxy says 503, too, when it loses the catalog in the middle.
 ///
 /// Nothing is asked of the catalog before the first use. Threading: any thread; calls block.
 package final class RESTCatalog: TableCatalog {
@@ -47,7 +54,7 @@ package final class RESTCatalog: TableCatalog {
         ]
         let outcome: RetryingSender.Outcome
         do throws(IcebergError) { outcome = try connection.send("POST", Self.path(table), body, isRepeatable: false) } catch {
-            guard case .io(let failure) = error, RetryPolicy.isPassing(failure), !RetryPolicy.isUnsent(failure) else { throw error }
+            guard case .io(let failure) = error, !Self.hadNoEffect(failure) else { throw error }
             throw .commitUnknown("\(table): \(failure.detail ?? failure.description)")
         }
         let response = outcome.response
@@ -57,7 +64,8 @@ package final class RESTCatalog: TableCatalog {
         case 409:
             let words = CatalogRefusal(response).words
             throw outcome.isRepeated ? .commitUnknown("\(table): \(words), after a try whose outcome is not known") : .commitConflict(words)
-        case 500, 502, 504: throw .commitUnknown("\(table): \(CatalogRefusal(response).words)")
+        case 500..<600 where !CatalogRefusal(response).saysNothingWasDone:
+            throw .commitUnknown("\(table): \(CatalogRefusal(response).words)")
         default: throw CatalogConnection.failure("commit to", "\(table)", response)
         }
     }
@@ -122,6 +130,25 @@ package final class RESTCatalog: TableCatalog {
         return try pages("namespaces", "namespaces", query).map { item in (item.array ?? []).compactMap(\.string) }
     }
 
+    /// The namespaces at any depth.
+    /// - Throws: `malformed` when the catalog's answers lead nowhere: a namespace below itself would be walked for ever.
+    package func allNamespaces() throws(IcebergError) -> [[String]] {
+        var found: [[String]] = []
+        var open = try namespaces()
+        while let next = open.popLast() {
+            found.append(next)
+            guard found.count + open.count <= Self.listCountMax else {
+                throw .unsupported("a catalog of more than \(Self.listCountMax) namespaces")
+            }
+            let below = try namespaces(under: next)
+            guard below.allSatisfy({ $0.count == next.count + 1 && $0.starts(with: next) && $0.count <= Self.depthMax }) else {
+                throw .malformed(location: next.joined(separator: "."), what: "the catalog names namespaces below it that are not, or too deep")
+            }
+            open += below
+        }
+        return found
+    }
+
     package func exists(namespace: [String]) throws(IcebergError) -> Bool {
         // Not every catalog answers HEAD here.
         let response = try connection.send("GET", Self.path(namespace)).response
@@ -150,6 +177,8 @@ package final class RESTCatalog: TableCatalog {
     /// The most that listings give.
     private static let listCountMax = 1_000_000
     private static let pageCountMax = 100_000
+    /// Levels of namespaces.
+    private static let depthMax = 64
 
     /// Asks for keys to the table's files, unless the user gave some or chose otherwise.
     private var delegation: HTTPHeaders {
@@ -191,6 +220,12 @@ package final class RESTCatalog: TableCatalog {
         let lent = VendedCredentials.config(json["storage-credentials"], for: metadata.location)
         return LoadedTable(
             metadata: metadata, metadataLocation: json["metadata-location"].string, config: json["config"].texts.merging(lent) { $1 })
+    }
+
+    /// Whether a request that failed so cannot have been carried out: it was not sent, or no token was to be had for it. All else may have
+    /// happened after the catalog had it, an answer that is too long or no HTTP as well.
+    private static func hadNoEffect(_ failure: IOFailure) -> Bool {
+        RetryPolicy.isUnsent(failure) || failure.errorNumber == EACCES || failure.errorNumber == EINVAL
     }
 
     /// A commit's answer has no configuration, and from some catalogs nothing that can be read: the commit is made all the same.

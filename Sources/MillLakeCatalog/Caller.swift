@@ -113,8 +113,9 @@ extension LakeCatalog {
         let isGiven = try grants.contains { row in
             guard caller.roles.contains(row["role"]) else { return false }
             let grant = try Grant(StoredJSON.value(row["what"]))
-            // Whoever may see a part of the catalog may look at the way to it.
-            let isAbout = grant.isAbout(namespace, name) || access == .read && (grant.namespace ?? []).starts(with: namespace)
+            // Whoever may see a part of the catalog may look at the way to it: at namespaces, not at what else lies in them.
+            let isOnTheWay = access == .read && name == nil && (grant.namespace ?? []).starts(with: namespace)
+            let isAbout = grant.isAbout(namespace, name) || isOnTheWay
             return isAbout && access.isGiven(by: grant.privilege)
         }
         guard isGiven else {

@@ -72,7 +72,10 @@ extension LakeCatalog {
                 throw error
             }
             if try swap(prepared, warehouse) {
-                forget(prepared.flatMap(\.superfluous), warehouse)
+                // What is not removed is found as an orphan.
+                for one in prepared where !one.superfluous.isEmpty {
+                    forget((try? own(one.superfluous, of: one.table.location, warehouse)) ?? [], warehouse)
+                }
                 return prepared.map { ($0.table, $0.location) }
             }
             forget(prepared.filter(isWritten).map(\.location), warehouse)
@@ -88,6 +91,10 @@ extension LakeCatalog {
         var table = try base.applying(change.updates)
         guard table != base else { return Prepared(name: change.name, before: before, table: base, location: before) }
         table.lastUpdatedMillis = max(nowMillis, table.lastUpdatedMillis)
+        if !Location.isSame(table.location, base.location) {
+            let isTaken = try database.read { try EntryRow.isTaken(table.location, besides: Location.trimmed(base.location), $0) }
+            guard !isTaken else { throw CatalogFailure.forbidden("location \(table.location.prefix(300)) is another table's") }
+        }
         let superfluous = Self.log(before, of: base, in: &table)
         let location = try newMetadataLocation(table, after: before, warehouse)
         return Prepared(name: change.name, before: before, table: table, location: location, superfluous: superfluous)

@@ -53,11 +53,16 @@ extension LakeCatalog {
         if let asked, !asked.isEmpty {
             try checkLocation(asked, warehouse)
             guard try !EntryRow.isTaken(asked, database) else {
-                throw CatalogFailure.forbidden("location \(asked.prefix(300)) is another table's")
+                throw CatalogFailure.forbidden("location \(asked.prefix(300)) is another table's, or lies in one, or has one in it")
             }
             return Location.trimmed(asked)
         }
         let location = namespace.location(in: warehouse) + "/" + name.name
-        return try EntryRow.isTaken(location, database) ? location + "-" + String(makeUUID().prefix(8)) : location
+        if try !EntryRow.isTaken(location, database) { return location }
+        let suffix = String(makeUUID().prefix(8))
+        let other = location + "-" + suffix
+        // The namespace's own place may lie in a table.
+        let last = warehouse.baseLocation + "/" + suffix
+        return try EntryRow.isTaken(other, database) && !EntryRow.isTaken(last, database) ? last : other
     }
 }

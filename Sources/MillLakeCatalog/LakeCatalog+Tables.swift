@@ -141,6 +141,22 @@ extension LakeCatalog {
         } catch { throw CatalogFailure.commitUnknown(CatalogFailure(any: error).message) }
     }
 
+    /// Of the files that metadata names those that may go with a table. Metadata that somebody wrote and registered may name anything: nothing
+    /// outside of the warehouse is touched, and nothing that lies in another table.
+    func own(_ locations: [String], of table: String, _ warehouse: Warehouse) throws -> [String] {
+        let table = Location.trimmed(Location.normal(table))
+        return try database.read { database in
+            try locations.filter { file in
+                guard warehouse.allows(file) else { return false }
+                for place in Location.parents(of: Location.normal(file)) {
+                    if place == table { return true }
+                    if try EntryRow.isThere(place, database) { return false }
+                }
+                return true
+            }
+        }
+    }
+
     /// Removes files that nobody names; what cannot be removed is found as an orphan.
     func forget(_ locations: [String], _ warehouse: Warehouse) {
         guard !locations.isEmpty, let store = try? store(of: warehouse) else { return }
@@ -191,8 +207,7 @@ extension LakeCatalog {
             }
             locations.insert(list)
         }
-        // Metadata may name files anywhere: none outside of the warehouse is touched.
-        try store.remove(locations.filter { warehouse.allows($0) }.sorted())
+        try store.remove(own(locations.sorted(), of: table.location, warehouse))
     }
 }
 

@@ -80,8 +80,19 @@ struct EntryRow: Sendable {
     }
 
     /// Whether some table or view lies exactly there.
-    static func isTaken(_ location: String, _ database: Database) throws -> Bool {
-        try Bool.fetchOne(
-            database, sql: "SELECT EXISTS (SELECT 1 FROM entries WHERE location = ?)", arguments: [Location.trimmed(location)]) ?? false
+    static func isThere(_ location: String, _ database: Database) throws -> Bool {
+        try Bool.fetchOne(database, sql: "SELECT EXISTS (SELECT 1 FROM entries WHERE location = ?)", arguments: [location]) ?? false
+    }
+
+    /// Whether some table or view lies there, further up or further down: of two that lie in each other whoever cleans up one finds files of
+    /// the other.
+    /// - Parameter own: a location that does not count.
+    static func isTaken(_ location: String, besides own: String = "", _ database: Database) throws -> Bool {
+        let place = Location.trimmed(location)
+        guard try !Location.parents(of: place).contains(where: { try $0 != own && isThere($0, database) }) else { return true }
+        // The character after the slash ends what lies below.
+        return try Bool.fetchOne(
+            database, sql: "SELECT EXISTS (SELECT 1 FROM entries WHERE location > ? AND location < ? AND location <> ?)",
+            arguments: [place + "/", place + "0", own]) ?? false
     }
 }

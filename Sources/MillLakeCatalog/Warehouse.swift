@@ -101,8 +101,20 @@ enum Location {
         return result
     }
 
+    /// The location and what it lies in, the nearest first, down to what follows the scheme.
+    static func parents(of location: String) -> [String] {
+        var found = [location]
+        var rest = location[...]
+        while let slash = rest.utf8.lastIndex(of: UInt8(ascii: "/")) {
+            rest = rest[..<slash]
+            guard !rest.hasSuffix("/"), !rest.hasSuffix(":"), !rest.isEmpty else { break }
+            found.append(String(rest))
+        }
+        return found
+    }
+
     /// One spelling for each place: `/x`, `file:/x` and `file:///x` are one, so are `s3://` and `s3a://`.
-    private static func normal(_ location: String) -> String {
+    static func normal(_ location: String) -> String {
         if location.hasPrefix("file:/"), !location.hasPrefix("file://") { return "file:///" + location.dropFirst("file:/".count) }
         for prefix in ["file://localhost/", "/"] where location.hasPrefix(prefix) { return "file:///" + location.dropFirst(prefix.count) }
         for scheme in ["s3a://", "s3n://"] where location.hasPrefix(scheme) { return "s3://" + location.dropFirst(scheme.count) }
@@ -114,7 +126,9 @@ enum Location {
     /// Whether it is `base` or lies below it. A location with `..` in it lies nowhere.
     static func isBelow(_ location: String, _ base: String) -> Bool {
         let (location, base) = (trimmed(normal(location)), trimmed(normal(base)))
-        guard !base.isEmpty, location.contains(":/"), !location.split(separator: "/").contains("..") else { return false }
-        return location == base || location.hasPrefix(base.hasSuffix("/") ? base : base + "/")
+        // By bytes, as the system does: to Swift a slash before a combining mark is another character.
+        let hasParent = location.utf8.split(separator: UInt8(ascii: "/")).contains { $0.elementsEqual("..".utf8) }
+        guard !base.isEmpty, location.contains(":/"), !hasParent else { return false }
+        return (location + "/").utf8.starts(with: (base.hasSuffix("/") ? base : base + "/").utf8)
     }
 }

@@ -24,6 +24,17 @@ package protocol ObjectStore: Sendable {
     func list(_ prefix: String) throws(IOFailure) -> [ObjectEntry]
     /// Removes objects; missing ones are fine.
     func remove(_ locations: [String]) throws(IOFailure)
+    /// Removes what writers that ended have left of objects that nobody ever saw, in a directory and below it, where the store does not do
+    /// so by itself.
+    /// - Parameter olderThanMicros: what is younger may be of a writer that goes on.
+    /// - Returns: how many files that were.
+    @discardableResult
+    func removeLeftovers(under location: String, olderThanMicros: Int64) throws(IOFailure) -> Int
+}
+
+extension ObjectStore {
+    @discardableResult
+    package func removeLeftovers(under location: String, olderThanMicros: Int64) throws(IOFailure) -> Int { 0 }
 }
 
 /// What must hold for a put, decided by the store in one step with it.

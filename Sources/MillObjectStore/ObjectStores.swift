@@ -65,6 +65,11 @@ package struct ObjectStores: ObjectStore {
         if let first = ofFiles.first { try store(of: first, "remove").remove(ofFiles) }
         if let first = others.first { try store(of: first, "remove").remove(others) }
     }
+
+    @discardableResult
+    package func removeLeftovers(under location: String, olderThanMicros: Int64) throws(IOFailure) -> Int {
+        try store(of: location, "clean").removeLeftovers(under: location, olderThanMicros: olderThanMicros)
+    }
 }
 
 /// Stands where a store could not be made, and says why whenever it is used.

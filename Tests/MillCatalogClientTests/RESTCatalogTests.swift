@@ -142,12 +142,17 @@ import Darwin
         let cases: [([ScriptedTransport.Answer], Outcome)] = [
             ([FakeCatalog.refusal(409, "CommitFailedException")], .conflict),
             ([FakeCatalog.refusal(500, "CommitStateUnknownException")], .unknown),
-            ([FakeCatalog.answer(502)], .unknown), ([FakeCatalog.answer(504)], .unknown),
+            ([FakeCatalog.answer(502)], .unknown), ([FakeCatalog.answer(504)], .unknown), ([FakeCatalog.answer(524)], .unknown),
             ([FakeCatalog.lost(ECONNRESET)], .unknown), ([FakeCatalog.lost(ETIMEDOUT)], .unknown),
+            // The catalog may have had it before what came back could not be taken.
+            ([FakeCatalog.lost(EPROTO)], .unknown), ([FakeCatalog.lost(EFBIG)], .unknown),
+            // A proxy that lost the catalog in the middle says 503 without the catalog's words: it is not sent a second time.
+            ([FakeCatalog.answer(503)], .unknown),
+            ([FakeCatalog.refusal(507, "ServiceFailureException")], .failed), ([FakeCatalog.lost(EINVAL)], .failed),
             // What was not sent is sent again, and what was not taken as well.
             ([FakeCatalog.lost(ECONNREFUSED), FakeCatalog.refusal(409, "CommitFailedException")], .conflict),
             // After "not now" somebody may have thought otherwise.
-            ([FakeCatalog.answer(503), FakeCatalog.refusal(409, "CommitFailedException")], .unknown),
+            ([FakeCatalog.refusal(503, "ServiceUnavailableException"), FakeCatalog.refusal(409, "CommitFailedException")], .unknown),
             ([FakeCatalog.answer(200, ["unreadable": true])], .unknown),
             ([FakeCatalog.refusal(404, "NoSuchTableException")], .missing), ([FakeCatalog.refusal(400, "BadRequestException")], .failed),
             ([FakeCatalog.refusal(403, "ForbiddenException")], .failed),
@@ -179,6 +184,25 @@ import Darwin
         #expect(transport.requests[2].url.contains("pageToken=x%20y"))
         let (endless, _) = try opened([page(["1"], "x"), page(["1"], "x")])
         #expect(throws: IcebergError.self) { try endless.tables(in: ["a"]) }
+    }
+
+    @Test func namespacesAreFoundAtAnyDepth() throws {
+        let page = { @Sendable (names: [[String]]) in
+            FakeCatalog.answer(200, ["namespaces": .array(names.map { .array($0.map { .string($0) }) })])
+        }
+        let (catalog, _) = try opened([page([["a"], ["b"]]), page([]), page([["a", "x"]]), page([])])
+        #expect(try catalog.allNamespaces() == [["b"], ["a"], ["a", "x"]])
+        // Answers that would be asked about for ever.
+        let (circle, asked) = try opened([page([["a"]])] + Array(repeating: page([["a"]]), count: 200))
+        #expect(throws: IcebergError.self) { try circle.allNamespaces() }
+        #expect(asked.requests.count == 3)
+        let deep = ScriptedTransport { request in
+            guard !request.url.contains("/config") else { return FakeCatalog.answer(200) }
+            let parent = request.url.split(separator: "parent=").dropFirst().first?.split(separator: "&").first ?? ""
+            let levels = parent.isEmpty ? [] : parent.split(separator: "%1F").map(String.init)
+            return page([levels + ["a"]])
+        }
+        #expect(throws: IcebergError.self) { try self.catalog(deep).allNamespaces() }
     }
 
     @Test func whatIsThereAlreadyIsAConflict() throws {

@@ -74,6 +74,16 @@ import Testing
         #expect(try visible(store).count == 5)
     }
 
+    /// An e with an accent as one character and as two.
+    @Test func textsThatOnlyLookAlikeHaveDirectoriesOfTheirOwn() throws {
+        let store = MemoryObjectStore()
+        let writer = try sink(store, ["partition_by": "city"]).open(sink: SinkName("aa"), incarnation: nil)
+        #expect(try writer.write(batch([(1, "caf\u{E9}", 1), (2, "cafe\u{301}", 2)]), epoch: 1).isEmpty)
+        try writer.commit(through: 1)
+        let rows = try visible(store).sorted { $0.id < $1.id }
+        #expect(rows.map { Array($0.directory.utf8) } == ["city=caf\u{E9}", "city=cafe\u{301}"].map { Array($0.utf8) })
+    }
+
     @Test func rowsThatTheFolderCannotTakeAreRefusedAlone() throws {
         let store = MemoryObjectStore()
         let sink = try sink(store, ["partition_by": "city"])

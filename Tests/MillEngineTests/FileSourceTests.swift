@@ -161,7 +161,7 @@ import Testing
     @Test func statementsNameNoFilesOutsideOfTheRoots() async throws {
         let within = FileAccess(local: .within(["/data/in", "/srv"]), workingDirectory: "/data") { _ in MemoryObjectStore() }
         for path in ["in/a.jsonl", "/srv/x/*.csv", "/data/./in", "in/**"] { try within.check(path) }
-        for path in ["/etc/passwd", "a", "in/../b", "/data/input", "/", "/srv/../etc/*", "*"] {
+        for path in ["/etc/passwd", "a", "in/../b", "/data/input", "/", "/srv/../etc/*", "*", "/srv/../\u{301}x", "in/../\u{301}/x"] {
             #expect(throws: SQLError.self, "\(path)") { try within.check(path) }
         }
         try await withWorld(access: FileAccess(local: .nowhere) { _ in MemoryObjectStore() }) { world in

@@ -115,6 +115,118 @@ import Testing
         }
     }
 
+    /// What is staged to be published later, or was rolled back a moment ago.
+    @Test func youngSnapshotsOnNoBranchStay() throws {
+        var sample = try SampleTable("staged", seed: 19)
+        for _ in 0..<4 { try sample.append(3) }
+        let ids = sample.table.metadata.snapshots.map(\.id)
+        try sample.catalog.change(&sample.table) { $0.references["main"]?.snapshotID = ids[2] }
+        let now = try #require(sample.table.metadata.snapshots.map(\.timestampMillis).max())
+        #expect(expiry(keepMin: 1, age: .seconds(3600), keepMax: 1).expired(sample.table.metadata, nowMillis: now) == [ids[0], ids[1]])
+        #expect(
+            expiry(keepMin: 1, age: .seconds(3600)).expired(sample.table.metadata, nowMillis: now + 3_600_001) == [ids[0], ids[1], ids[3]])
+    }
+
+    @Test func asManySnapshotsStayAsAreAskedFor() throws {
+        var sample = try SampleTable("bounds", seed: 20)
+        for _ in 0..<6 { try sample.append(1) }
+        let far = Int64(4_000_000_000_000)
+        #expect(expiry(keepMin: 5, age: .zero, keepMax: 2).expired(sample.table.metadata, nowMillis: far).count == 1)
+        try sample.catalog.change(&sample.table) { $0.references["main"]?.minSnapshotsToKeep = 4 }
+        #expect(expiry(keepMin: 1, age: .zero, keepMax: 2).expired(sample.table.metadata, nowMillis: far).count == 2)
+    }
+
+    // MARK: Orphans that are none
+
+    private func orphans(_ table: IcebergTable, _ prefix: String) throws -> [String] {
+        try OrphanSearch.find(table, prefix: prefix, olderThanMicros: .max, metadataFiles: []).map(\.location)
+    }
+
+    /// Hadoop writes `file:/x` where the table says `file:///x`, Spark may write `s3a://` where it says `s3://`.
+    @Test func aFileIsNoOrphanHoweverItIsSpelt() throws {
+        var sample = try SampleTable("spelt", seed: 21)
+        try sample.append(3)
+        var written = try sample.write(4).files
+        for place in written.indices { written[place].path.replace("file:///", with: "file:/") }
+        sample.table = try SnapshotCommit.run(.append(written), on: sample.table, sample.settings).table
+        #expect(try orphans(sample.table, "file:///lake/spelt/data/").isEmpty)
+    }
+
+    /// One was renamed, and another made at the place that it keeps.
+    @Test func aTableInTheSamePlaceKeepsItsFiles() throws {
+        let store = MemoryObjectStore()
+        var renamed = try SampleTable("shared", seed: 22, store: store)
+        try renamed.append(3)
+        let lost = try renamed.write(2).files.map(\.path)
+        var made = try SampleTable("shared", seed: 23, store: store, catalogNumber: 1)
+        try made.append(4)
+        #expect(try orphans(made.table, "file:///lake/shared/data/") == lost)
+        #expect(try orphans(made.table, "file:///lake/shared/metadata/").allSatisfy { $0.hasSuffix(".json") })
+        // Of a table whose manifests are gone nothing is left to keep.
+        try store.remove(renamed.table.metadata.snapshots.compactMap(\.manifestList))
+        #expect(try orphans(made.table, "file:///lake/shared/data/") == (lost + renamed.files.keys).sorted())
+    }
+
+    /// The table `data` of a namespace that is called as the table.
+    @Test func aTableFurtherBelowKeepsItsFiles() throws {
+        let store = MemoryObjectStore()
+        var outer = try SampleTable("outer", seed: 24, store: store)
+        try outer.append(3)
+        var inner = try SampleTable("data", seed: 25, store: store, root: "file:///lake/outer", catalogNumber: 1)
+        try inner.append(4)
+        #expect(try orphans(outer.table, "file:///lake/outer/data/").allSatisfy { $0.hasSuffix(".json") })
+        #expect(try inner.scanned().count == 4)
+    }
+
+    /// Files that were there for long, and that another writer has just added.
+    @Test func whatWasCommittedSinceTheTableWasLoadedIsNoOrphan() throws {
+        var sample = try SampleTable("late", seed: 26)
+        try sample.append(3)
+        let stale = sample.table
+        try sample.append(4)
+        #expect(try orphans(stale, "file:///lake/late/data/").isEmpty)
+    }
+
+    @Test func filesOfATableThatIsSharedStay() throws {
+        var sample = try SampleTable("kept", seed: 27)
+        for _ in 0..<3 { try sample.append(2) }
+        var settings = TableMaintenance.Settings()
+        var expiry = SnapshotExpiry.Settings()
+        (expiry.keepMin, expiry.age) = (1, .seconds(-1))
+        (settings.expiry, settings.expiryCountMin, settings.grace, settings.findsOrphans) = (expiry, 1, .zero, true)
+        var maintenance = TableMaintenance(settings, sample.settings, nowNanos: 0)
+        try maintenance.run(&sample.table)
+        #expect(maintenance.doomedFileCount > 0)
+        try sample.catalog.change(&sample.table) { $0.properties["gc.enabled"] = "false" }
+        let removals = Removals(sample.catalog.store)
+        try maintenance.run(&sample.table)
+        #expect(removals.locations.isEmpty && maintenance.doomedFileCount > 0)
+    }
+
+    /// Files that the store will not remove.
+    @Test func whatCannotBeRemovedKeepsNothingElseFromBeingDone() throws {
+        var sample = try SampleTable("stuck", seed: 28)
+        let store = try #require(sample.catalog.store as? MemoryObjectStore)
+        func commit() throws {
+            var change = SnapshotChange(.append)
+            change.isAlwaysMade = true
+            sample.table = try SnapshotCommit.run(change, on: sample.table, sample.settings).table
+        }
+        var settings = TableMaintenance.Settings()
+        var expiry = SnapshotExpiry.Settings()
+        (expiry.keepMin, expiry.age) = (1, .seconds(-1))
+        (settings.expiry, settings.expiryCountMin, settings.grace) = (expiry, 1, .zero)
+        var maintenance = TableMaintenance(settings, sample.settings, nowNanos: 0)
+        for _ in 0..<3 { try commit() }
+        try maintenance.run(&sample.table)
+        #expect(maintenance.doomedFileCount == 2)
+        store.setFaults { operation, _ in operation == .remove ? .refused(13) : nil }
+        try commit()
+        #expect(throws: IcebergError.self) { try maintenance.run(&sample.table) }
+        #expect(sample.table.metadata.snapshots.count == 1)
+        #expect(maintenance.doomedFileCount == 3)
+    }
+
     @Test func manifestsArePutTogetherOnTheirOwn() throws {
         var sample = try SampleTable("manifests", seed: 17, properties: ["commit.manifest-merge.enabled": "false"])
         for _ in 0..<40 { try sample.append(2) }

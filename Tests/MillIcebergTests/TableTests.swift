@@ -158,6 +158,18 @@ import Testing
         #expect(removals.locations.isEmpty, "it may still arrive")
     }
 
+    /// A request that came twice: the first was carried out, the answer is to the second.
+    @Test(arguments: [1, 8]) func aConflictWithItselfIsACommit(tries: Int) throws {
+        var sample = try SampleTable("twice", seed: 9)
+        sample.catalog.setHooks(after: { _ throws(IcebergError) in throw .commitConflict("the branch is elsewhere") })
+        let written = try sample.write(5)
+        var settings = sample.settings
+        settings.triesMax = tries
+        sample.table = try SnapshotCommit.run(.append(written.files), on: sample.table, settings).table
+        sample.keep(written)
+        #expect(SampleTable.sorted(try sample.scanned()) == sample.expected)
+    }
+
     /// It commits, loses the answer, and then answers nothing.
     private struct LeavingCatalog: TableCatalog {
         let catalog: TestCatalog
@@ -208,7 +220,7 @@ import Testing
 }
 
 /// What a store in memory is told to remove from here on.
-private final class Removals: Sendable {
+final class Removals: Sendable {
     private let log = Mutex<[String]>([])
 
     init(_ store: any ObjectStore) {

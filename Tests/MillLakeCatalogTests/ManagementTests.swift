@@ -105,4 +105,33 @@ import Testing
         #expect(
             try world.send("PUT", Self.path + "catalogs/dev", ["currentEntityVersion": before, "properties": ["a": "b"]]).status == 200)
     }
+
+    /// Seeing the way to a table is not seeing what lies beside it.
+    @Test func aRightOnOneTableIsNoneOnItsNeighbours() throws {
+        let world = try CatalogWorld()
+        try world.makeNamespace("shop")
+        try world.makeNamespace("shop", "eu")
+        for table in ["orders", "other"] { try world.makeTable(table, in: "shop%1Feu") }
+        try world.makeTable("sales")
+        let made = try world.send("POST", Self.path + "principals", ["principal": ["name": "ann"]])
+        let id = try #require(made.json["credentials"]["clientId"].string)
+        let secret = try #require(made.json["credentials"]["clientSecret"].string)
+        #expect(try world.send("POST", Self.path + "principal-roles", ["name": "reader"]).status == 201)
+        #expect(try world.send("PUT", Self.path + "principals/ann/principal-roles", ["principalRole": ["name": "reader"]]).status == 201)
+        #expect(try world.send("POST", Self.path + "catalogs/dev/catalog-roles", ["catalogRole": ["name": "looks"]]).status == 201)
+        #expect(
+            try world.send("PUT", Self.path + "principal-roles/reader/catalog-roles/dev", ["catalogRole": ["name": "looks"]]).status == 201)
+        let grant: JSONValue = [
+            "type": "table", "namespace": ["shop", "eu"], "tableName": "orders", "privilege": "TABLE_READ_DATA",
+        ]
+        #expect(try world.send("PUT", Self.path + "catalogs/dev/catalog-roles/looks/grants", grant).status == 201)
+        let ann = [(name: "authorization", value: "Bearer " + (try world.newToken(id, secret)))]
+        func status(_ path: String) throws -> Int { try world.send("GET", "/api/catalog/v1/dev/" + path, headers: ann).status }
+        #expect(try status("namespaces/shop%1Feu/tables/orders") == 200)
+        #expect(try status("namespaces/shop") == 200)
+        #expect(try status("namespaces/shop%1Feu/tables") == 200)
+        #expect(try status("namespaces/shop%1Feu/tables/other") == 403)
+        #expect(try status("namespaces/shop/tables/sales") == 403)
+        #expect(try status("namespaces/shop/tables/sales/credentials") == 403)
+    }
 }

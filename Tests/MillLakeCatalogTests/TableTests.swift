@@ -207,9 +207,64 @@ import Testing
             try world.call("POST", "namespaces/shop/register", ["name": "x", "metadata-location": "file:///lake/dev/none"]).status == 400)
     }
 
+    /// Whoever cleans up one of two tables that lie in each other finds files of the other.
+    @Test func noTableLiesInAnother() throws {
+        let world = try world()
+        try world.makeTable("orders")
+        try world.makeNamespace("shop", "orders")
+        let inner = try world.makeTable("data", in: "shop%1Forders")["metadata"]["location"].string ?? ""
+        #expect(!inner.hasPrefix("file:///lake/dev/shop/orders/") && inner.hasPrefix("file:///lake/dev/"))
+        // The other way round.
+        try world.makeNamespace("shop", "sales")
+        try world.makeTable("data", in: "shop%1Fsales")
+        let outer = try world.makeTable("sales")["metadata"]["location"].string ?? ""
+        #expect(outer.hasPrefix("file:///lake/dev/shop/sales-"))
+        for place in ["shop/orders/data/x", "shop/orders", "shop", "shop/sales/data/"] {
+            let location: JSONValue = .string("file:///lake/dev/" + place)
+            let made = try world.call(
+                "POST", "namespaces/shop/tables", ["name": "t", "schema": CatalogWorld.schema, "location": location])
+            #expect(made.status == 403, "\(place): \(made.json.text)")
+            let moved = try world.call(
+                "POST", "namespaces/shop/tables/sales", ["updates": [["action": "set-location", "location": location]]])
+            #expect(moved.status == 403, "\(place): \(moved.json.text)")
+        }
+        let beside: JSONValue = "file:///lake/dev/shop/orders2"
+        #expect(
+            try world.call("POST", "namespaces/shop/tables/sales", ["updates": [["action": "set-location", "location": beside]]]).status == 200)
+    }
+
+    /// A metadata file that somebody wrote may name anything as the table's own.
+    @Test func filesOfOthersStayWhateverMetadataSays() throws {
+        let world = try world()
+        let victim = try #require(try world.makeTable("victim")["metadata-location"].string)
+        let location = try #require(try world.makeTable("orders")["metadata-location"].string)
+        try world.store.put("file:///etc/hosts", [1], .always)
+        func forged(_ log: [String]) throws -> String {
+            var table = try TableMetadata(world.store.get(location), location: location)
+            table.metadataLog = log.map { .init(timestampMillis: 1, metadataFile: $0) }
+            table.location = "file:///lake/dev/shop/forged"
+            table.properties = ["write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "1"]
+            let place = "file:///lake/dev/shop/forged/metadata/00001-\(log.count).metadata.json"
+            try world.store.put(place, Array(table.json.text.utf8), .always)
+            return place
+        }
+        let commit: JSONValue = ["updates": [["action": "set-properties", "updates": ["a": "b"]]]]
+        let log = try forged(["file:///etc/hosts", victim, location])
+        #expect(try world.call("POST", "namespaces/shop/register", ["name": "f", "metadata-location": .string(log)]).status == 200)
+        #expect(try world.call("POST", "namespaces/shop/tables/f", commit).status == 200)
+        for file in ["file:///etc/hosts", victim, location] { #expect(try world.store.look(at: file) != nil, "\(file)") }
+        let purge = try forged([victim, "file:///etc/hosts"])
+        #expect(try world.call("POST", "namespaces/shop/register", ["name": "g", "metadata-location": .string(purge)]).status == 200)
+        #expect(try world.call("DELETE", "namespaces/shop/tables/g?purgeRequested=true").status == 204)
+        #expect(try world.call("GET", "namespaces/shop/tables/victim").status == 200)
+        #expect(try world.store.look(at: victim) != nil && world.store.look(at: purge) == nil)
+    }
+
     @Test func locationsOutsideOfTheWarehouseAreRefused() throws {
         let world = try world()
-        for location in ["file:///etc", "file:///lake/dev/../other", "s3://bucket/x", "/lake/devil", "relative"] {
+        for location in [
+            "file:///etc", "file:///lake/dev/../other", "file:///lake/dev/../\u{301}other", "s3://bucket/x", "/lake/devil", "relative",
+        ] {
             let answer = try world.call(
                 "POST", "namespaces/shop/tables", ["name": "t", "schema": CatalogWorld.schema, "location": .string(location)])
             #expect(answer.status == 403, "\(location): \(answer.json.text)")

@@ -18,7 +18,7 @@ import Darwin
     @Test func nothingOutsideOfTheRootIsTouched() throws {
         for location in [
             "file:///etc/passwd", "/lakeside/x", "file:///lake/../etc/x", "file://host/lake/x", "file:relative", "lake/x",
-            "file:///lake/a\0b", "file:///",
+            "file:///lake/a\0b", "file:///", "file:///lake/../\u{301}x", "/lake/../\u{301}/x",
         ] {
             let failure = #expect(throws: IOFailure.self, "\(location)") { try store.put(location, [1], .always) }
             #expect([EINVAL, EACCES].contains(failure?.errorNumber ?? 0), "\(location)")
@@ -103,6 +103,7 @@ import Darwin
         try store.put("file:///lake/a/f", [1], .always)
         let unfinished = try store.openForWriting("file:///lake/a/b/g")
         #expect(try files.list("/lake/a/b").count == 1)
+        #expect(try ObjectStores(local: store, s3: nil).removeLeftovers(under: "file:///lake", olderThanMicros: .min) == 0)
         #expect(try store.removeLeftovers(under: "file:///lake") == 1)
         #expect(try files.list("/lake/a/b").isEmpty)
         #expect(try store.list("file:///lake/").map(\.location) == ["file:///lake/a/f"])

@@ -52,19 +52,19 @@ package struct FileAccess: Sendable {
                 .insufficientPrivilege, "statements may not name files of this machine: \"\(path)\"",
                 hint: "The server listens beyond this machine. Start it with --file-roots DIRECTORY[,DIRECTORY] to allow files there.")
         case .within(let roots):
-            let parts = absolute(path).split(separator: "/", omittingEmptySubsequences: true)
+            let parts = Self.parts(absolute(path))
             // What ".." means behind a link only the system knows.
-            let isInside =
-                !parts.contains("..")
-                && roots.contains { root in
-                    parts.filter { $0 != "." }.starts(
-                        with: root.split(separator: "/", omittingEmptySubsequences: true).filter { $0 != "." })
-                }
+            let isInside = !parts.contains(Array("..".utf8)) && roots.contains { parts.starts(with: Self.parts($0)) }
             guard !isInside else { return }
             throw SQLError(
                 .insufficientPrivilege, "\"\(path)\" is outside of the directories whose files statements may name",
                 hint: "These are (--file-roots): \(roots.joined(separator: ", ")).")
         }
+    }
+
+    /// The names in a path, as bytes: to Swift a slash before a combining mark is another character, to the system it is not.
+    private static func parts(_ path: String) -> [[UInt8]] {
+        path.utf8.split(separator: UInt8(ascii: "/")).map { Array($0) }.filter { $0 != Array(".".utf8) }
     }
 
     /// A path from the root on.

@@ -9,6 +9,10 @@ final class FolderPartitioner {
     struct Key: Hashable {
         /// From the folder on, with a slash at its end; empty without partition columns.
         var directory: String
+
+        // By bytes: texts that Unicode calls equivalent are different values and different directories.
+        static func == (one: Key, other: Key) -> Bool { one.directory.utf8.elementsEqual(other.directory.utf8) }
+        func hash(into hasher: inout Hasher) { for byte in directory.utf8 { hasher.combine(byte) } }
     }
 
     struct Part {

@@ -116,15 +116,7 @@ extension IcebergCatalog.Source {
                     identifier, metadata: loaded.metadata, catalog: catalog, store: try catalog.store(for: identifier, loaded, local: local),
                     clock: environment.clock, random: environment.random)
             },
-            namespaces: { () throws(IcebergError) in
-                var found: [[String]] = []
-                var open = try catalog.namespaces()
-                while let next = open.popLast() {
-                    found.append(next)
-                    open += try catalog.namespaces(under: next)
-                }
-                return found
-            },
+            namespaces: { () throws(IcebergError) in try catalog.allNamespaces() },
             tables: { (namespace) throws(IcebergError) in try catalog.tables(in: namespace) })
     }
 }

@@ -21,7 +21,8 @@ extension CatalogObject {
 /// Options whose values are shown to nobody: the one list of them.
 enum SecretOptions {
     private static let words = [
-        "password", "secret", "token", "credential", "access.key", "access_key", "private.key", "private_key", "sasl.jaas.config",
+        "password", "secret", "token", "credential", "access.key", "access_key", "access-key", "private.key", "private_key",
+        "sasl.jaas.config", "catalog.header",
     ]
 
     static func contains(_ name: String) -> Bool {

@@ -23,6 +23,8 @@ final class DeliveryRun {
     private var writtenTotals: OutboxTotals
     /// nil before the first, which waits for nothing.
     private var lastCommitNanos: UInt64?
+    /// Whether writing ended in the middle of an epoch: the target is then to be opened again, and nothing of this run is committed.
+    private(set) var isCut = false
 
     init(_ outbox: Outbox, _ refused: RefusedRowLog, _ task: SinkTask, _ writer: any SinkWriter, _ environment: Environment) {
         (self.outbox, self.refused, self.task, self.writer, self.environment) = (outbox, refused, task, writer, environment)
@@ -78,7 +80,10 @@ final class DeliveryRun {
         while cursor.position < end {
             guard mayGoOn(), !isOverLimit else { return false }
             for frame in try cursor.nextEpoch(before: end) {
-                guard mayGoOn() else { return false }
+                guard mayGoOn() else {
+                    isCut = true
+                    return false
+                }
                 written = (frame.epoch, frame.openedAtMicros)
                 try write(frame)
                 writtenTotals.add(frame)
@@ -115,7 +120,7 @@ final class DeliveryRun {
     }
 
     func commit() throws(SQLError) {
-        guard let written else { return }
+        guard let written, !isCut else { return }
         // When everything is written that the checkpoint holds, the target has its epoch, whatever the last change was.
         let (durable, end) = outbox.durable
         let epoch = cursor.position >= end ? durable : written.epoch

@@ -218,7 +218,8 @@ final class SinkDelivery: Sendable {
         show(run)
         while mayGoOn {
             let isAtEnd = try run.writeDurable { mayGoOn }
-            guard mayGoOn else { return }
+            // A pause may be over by now that began in the middle of an epoch.
+            guard mayGoOn, !run.isCut else { return }
             let due = run.timeToCommit
             if due == nil {
                 run.settle()

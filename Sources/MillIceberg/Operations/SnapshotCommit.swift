@@ -61,7 +61,13 @@ package struct SnapshotCommit {
                     if (try? isInTable()) == true { return table }
                     // It may still arrive, or be there and nobody can be asked: what it names must stay.
                     throw error
-                case .commitConflict where attempt < settings.triesMax && !change.isOnlyOnItsBase:
+                case .commitConflict:
+                    // A catalog may say so to a request that came twice, of which the first was heard: then the files are the table's.
+                    if (try? isInTable()) == true { return table }
+                    guard attempt < settings.triesMax, !change.isOnlyOnItsBase else {
+                        forgetAll()
+                        throw error
+                    }
                     forgetTry()
                     settings.pause(settings.backoff.next(table.random))
                     try refreshOrForget()

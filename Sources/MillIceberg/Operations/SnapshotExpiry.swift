@@ -10,7 +10,7 @@ package struct SnapshotExpiry: Sendable {
         package var keepMin = 1
         /// Younger ones stay; `history.expire.max-snapshot-age-ms`.
         package var age: Duration = .seconds(5 * 24 * 3600)
-        /// No more than so many stay, whatever their age; nil for no bound.
+        /// No more than so many stay for their age; nil for no bound. It takes nothing from `keepMin`.
         package var keepMax: Int?
 
         package init() {}
@@ -37,10 +37,12 @@ package struct SnapshotExpiry: Sendable {
 
     package init(_ settings: Settings) { self.settings = settings }
 
-    /// The snapshots that may go: not named by a branch or a tag, and neither young enough nor recent enough on a branch.
+    /// The snapshots that may go: not named by a branch or a tag, and neither young enough nor recent enough on a branch. What is on no
+    /// branch, such as a snapshot that is staged to be published later, stays as long as it is young.
     package func expired(_ metadata: TableMetadata, nowMillis: Int64) -> [Int64] {
         let limit = nowMillis.minus(Int64(exactly: (settings.age / .milliseconds(1)).rounded()) ?? .max)
         var kept: Set<Int64> = []
+        var onBranches: Set<Int64> = []
         for reference in metadata.references.values {
             kept.insert(reference.snapshotID)
             guard reference.isBranch else { continue }
@@ -50,14 +52,16 @@ package struct SnapshotExpiry: Sendable {
             var place = 0
             let minimum = reference.minSnapshotsToKeep ?? settings.keepMin
             let oldest = reference.maxSnapshotAgeMillis.map { nowMillis.minus($0) } ?? limit
-            while let snapshot = next, place < settings.keepMax ?? .max, place < minimum || snapshot.timestampMillis >= oldest {
-                guard walked.insert(snapshot.id).inserted else { break }
+            var isKept = true
+            while let snapshot = next, walked.insert(snapshot.id).inserted {
+                isKept = isKept && (place < minimum || place < settings.keepMax ?? .max && snapshot.timestampMillis >= oldest)
+                if isKept { kept.insert(snapshot.id) }
                 place += 1
                 next = snapshot.parentID.flatMap { metadata.snapshot(id: $0) }
             }
-            kept.formUnion(walked)
+            onBranches.formUnion(walked)
         }
-        return metadata.snapshots.map(\.id).filter { !kept.contains($0) }
+        return metadata.snapshots.filter { !kept.contains($0.id) && (onBranches.contains($0.id) || $0.timestampMillis < limit) }.map(\.id)
     }
 
     /// - Parameter removesFiles: false leaves the files to the caller, for readers that have begun by a snapshot that is forgotten now.

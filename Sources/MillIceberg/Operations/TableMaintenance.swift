@@ -6,6 +6,8 @@ import MillObjectStore
 /// Called by a sink after its commits. Each run does what is due: files whose grace is over go; small files are put together; snapshots are
 /// forgotten; orphans are looked for. Whoever else commits meanwhile is given way to.
 ///
+/// While the table says `gc.enabled=false` nothing is removed: its files are shared with somebody.
+///
 /// A file that no snapshot has any more stays for `Settings.grace`: a reader that loaded the table before does not miss it. The list of
 /// such files is in memory; after a restart they are orphans, and go when they are old enough.
 package struct TableMaintenance {
@@ -72,30 +74,42 @@ package struct TableMaintenance {
 
     package mutating func noteCommit() { commitCount += 1 }
 
-    /// Does what is due.
+    /// Does what is due. What cannot be done keeps nothing else from being done.
     /// - Parameter table: as of now; whatever was done is in it, also after an error.
-    /// - Throws: `commitConflict` when others were faster: the next run finds what is left.
+    /// - Throws: what failed first; `commitConflict` when others were faster: the next run finds what is left.
     package mutating func run(_ table: inout IcebergTable) throws(IcebergError) {
         let now = table.clock.monotonicNanos
-        try removeDoomed(table, now)
+        let mayRemove = table.metadata.properties["gc.enabled"] != "false"
+        var failure = mayRemove ? removeDoomed(table, now) : nil
         if let settings = settings.compaction, now >= nextCompaction, commitCount >= settings.filesMin {
             nextCompaction = Self.after(now, self.settings.compactionInterval)
             commitCount = 0
-            table = try Compaction(settings).run(table, commit).table
+            do throws(IcebergError) { table = try Compaction(settings).run(table, commit).table } catch { failure = failure ?? error }
         }
-        try expire(&table, now)
-        if settings.findsOrphans, now >= nextOrphans {
-            nextOrphans = Self.after(now, settings.orphanInterval)
-            removeOrphans(table)
+        if mayRemove {
+            do throws(IcebergError) { try expire(&table, now) } catch { failure = failure ?? error }
+            if settings.findsOrphans, now >= nextOrphans {
+                nextOrphans = Self.after(now, settings.orphanInterval)
+                removeOrphans(table)
+            }
         }
+        if let failure { throw failure }
     }
 
-    private mutating func removeDoomed(_ table: IcebergTable, _ now: UInt64) throws(IcebergError) {
+    /// What cannot be removed is tried again later, among what is due then.
+    private mutating func removeDoomed(_ table: IcebergTable, _ now: UInt64) -> IcebergError? {
+        var failure: IcebergError?
         while let first = doomed.first, first.dueNanos <= now {
-            do throws(IOFailure) { try table.store.remove(first.files) } catch { throw .io(error) }
             doomed.removeFirst()
+            do throws(IOFailure) { try table.store.remove(first.files) } catch {
+                failure = failure ?? .io(error)
+                doomed.append((Self.after(now, max(settings.grace, Self.retryInterval)), first.files))
+            }
         }
+        return failure
     }
+
+    private static let retryInterval = Duration.seconds(600)
 
     private mutating func expire(_ table: inout IcebergTable, _ now: UInt64) throws(IcebergError) {
         guard let settings = settings.expiry else { return }
@@ -110,10 +124,15 @@ package struct TableMaintenance {
 
     /// What failed writers left below the table's two directories. Metadata files are the catalog's to remove.
     private func removeOrphans(_ table: IcebergTable) {
-        let before = table.clock.nowMicros - Int64(settings.orphanAge / .microseconds(1))
+        // Ages are told by the store's clock as of the last commit: this machine's may be ahead of it by days.
+        guard let list = table.metadata.snapshot(ofBranch: commit.branch)?.manifestList, let newest = try? table.store.look(at: list) else {
+            return
+        }
+        let before = min(table.clock.nowMicros, newest.modifiedMicros) - Int64(settings.orphanAge / .microseconds(1))
         let known = Set(doomed.flatMap(\.files))
         for prefix in Set([table.metadata.dataLocation + "/", table.metadata.metadataDirectory + "/"]).sorted() {
             // Nobody waits for this: what fails is done the next time.
+            _ = try? table.store.removeLeftovers(under: prefix, olderThanMicros: before)
             guard let found = try? OrphanSearch.find(table, prefix: prefix, olderThanMicros: before, metadataFiles: []) else { continue }
             let orphans = found.map(\.location).filter { name in
                 [".parquet", ".avro", ".puffin"].contains { name.hasSuffix($0) } && !known.contains(name)

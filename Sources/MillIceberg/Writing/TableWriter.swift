@@ -66,12 +66,13 @@ package final class TableWriter {
         return writer.closedFiles.reduce(writer.openByteCount) { $0 + Int(clamping: $1.fileByteCount) }
     }
 
-    /// Deletes all rows that the table has, before what is written from here on and in one step with it. Only of a table with a key, right
-    /// after a commit.
+    /// Deletes all rows that the table has, and those written since the last commit, before what is written from here on and in one step
+    /// with it. Only of a table with a key.
     package func clear() throws(IcebergError) {
-        guard key != nil, writer == nil, deletes.isEmpty else { throw .badRequest("a table is emptied between commits, by its key") }
-        for place in places?.removeAll() ?? [] { delete(place) }
-        rowCount = deletes.values.reduce(0) { $0 + Int64($1.count) }
+        guard key != nil else { throw .badRequest("a table is emptied by its key, and it has none") }
+        let gone = places?.removeAll() ?? []
+        for place in gone { delete(place) }
+        rowCount += Int64(gone.count)
     }
 
     /// All values of a batch that the table would not take: of rows without them `write` refuses none.

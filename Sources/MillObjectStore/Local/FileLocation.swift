@@ -27,10 +27,11 @@ struct FileLocation: Hashable {
         guard Self.isOurs(text), !isRemote else {
             throw IOFailure(operation, path: text, errorNumber: EINVAL, detail: "a file's location is written file:///path")
         }
-        guard !path.utf8.contains(0), !path.split(separator: "/").contains("..") else {
+        // By bytes, as the system does: to Swift a slash before a combining mark is another character.
+        guard !path.utf8.contains(0), !path.utf8.split(separator: UInt8(ascii: "/")).contains(where: { $0.elementsEqual("..".utf8) }) else {
             throw IOFailure(operation, path: text, errorNumber: EINVAL, detail: "a location has no \"..\" and no zero byte in it")
         }
-        guard let root, !(path + "/").hasPrefix(root.hasSuffix("/") ? root : root + "/") else { return }
+        guard let root, !(path + "/").utf8.starts(with: (root.hasSuffix("/") ? root : root + "/").utf8) else { return }
         throw IOFailure(operation, path: text, errorNumber: EACCES, detail: "the location is outside of \"\(root)\"")
     }
 

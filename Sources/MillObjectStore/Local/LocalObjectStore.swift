@@ -96,26 +96,39 @@ package struct LocalObjectStore: ObjectStore {
         return entries.sorted { $0.location.utf8.lexicographicallyPrecedes($1.location.utf8) }
     }
 
+    /// All are tried, whatever fails.
+    /// - Throws: the first failure.
     package func remove(_ locations: [String]) throws(IOFailure) {
         var directories: Set<String> = []
+        var failure: IOFailure?
         for location in locations {
-            let place = try objectPlace(location, "remove")
-            guard let status = try files.look(at: place.path) else { continue }
-            guard !status.isDirectory else { throw IOFailure("remove", path: location, errorNumber: EISDIR) }
-            let lock = try files.lock(place.directory)
-            try withExtendedLifetime(lock) { () throws(IOFailure) in try files.remove(place.path) }
-            directories.insert(place.directory)
+            do throws(IOFailure) {
+                if let directory = try remove(location) { directories.insert(directory) }
+            } catch { failure = failure ?? error }
         }
         for directory in directories.sorted() { try files.syncDirectory(directory) }
+        if let failure { throw failure }
     }
 
-    /// Removes what writers that ended left under a directory. Nobody else may be writing there.
+    /// - Returns: the directory that it was in; nil when it was not there.
+    private func remove(_ location: String) throws(IOFailure) -> String? {
+        let place = try objectPlace(location, "remove")
+        guard let status = try files.look(at: place.path) else { return nil }
+        guard !status.isDirectory else { throw IOFailure("remove", path: location, errorNumber: EISDIR) }
+        let lock = try files.lock(place.directory)
+        try withExtendedLifetime(lock) { () throws(IOFailure) in try files.remove(place.path) }
+        return place.directory
+    }
+
+    /// Removes what writers that ended left under a directory. Nobody else may be writing there, or only what is younger.
     /// - Returns: how many files that were.
     @discardableResult
-    package func removeLeftovers(under location: String) throws(IOFailure) -> Int {
+    package func removeLeftovers(under location: String, olderThanMicros: Int64 = .max) throws(IOFailure) -> Int {
         let place = try FileLocation(location.hasSuffix("/") ? location : location + "/", "clean", root: root)
         var leftovers: [String] = []
-        try walk(place.directory, of: place, depth: 0, isForLeftovers: true) { path, _ throws(IOFailure) in leftovers.append(path) }
+        try walk(place.directory, of: place, depth: 0, isForLeftovers: true) { path, status throws(IOFailure) in
+            if status.modifiedNanos / 1000 < olderThanMicros { leftovers.append(path) }
+        }
         for path in leftovers { try files.remove(path) }
         return leftovers.count
     }

@@ -76,6 +76,25 @@ import Testing
         #expect(throws: SQLError.self) { try world.sink(Self.columns).open(sink: SinkName("0"), incarnation: nil).clear() }
     }
 
+    /// What it reads begins anew while epochs from before wait to be committed.
+    @Test func aTableIsEmptiedOfWhatIsNotCommittedToo() throws {
+        let sink = try world.sink(Self.columns, key: [0])
+        let target = try sink.prepare()
+        let writer = try sink.open(sink: name, incarnation: target.incarnation)
+        _ = try writer.write(.drawn("id:bigint name:text; +1 1 one; +1 2 two"), epoch: 1)
+        try writer.commit(through: 1)
+        _ = try writer.write(.drawn("id:bigint name:text; -1 1 one; +1 1 uno; +1 4 vier"), epoch: 2)
+        try writer.clear()
+        _ = try writer.write(.drawn("id:bigint name:text; +1 2 deux; +1 3 trois"), epoch: 3)
+        try writer.clear()
+        _ = try writer.write(.drawn("id:bigint name:text; +1 3 drei"), epoch: 4)
+        try writer.commit(through: 4)
+        #expect(try world.rows() == ["3 drei"])
+        _ = try writer.write(.drawn("id:bigint name:text; -1 3 drei; +1 3 three; +1 1 one"), epoch: 5)
+        try writer.commit(through: 5)
+        #expect(try world.rows() == ["1 one", "3 three"])
+    }
+
     @Test func aSecondWriterOfOneSinkIsStopped() throws {
         let sink = try world.sink(Self.columns)
         let target = try sink.prepare()

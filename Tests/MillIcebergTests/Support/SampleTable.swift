@@ -36,12 +36,13 @@ struct SampleTable {
 
     init(
         _ name: String, seed: UInt64, store: any ObjectStore = MemoryObjectStore(), root: String = "file:///lake", version: Int = 2,
-        spec: PartitionSpec = PartitionSpec(), fields: [NestedField] = SampleTable.fields, properties: [String: String] = [:]
+        spec: PartitionSpec = PartitionSpec(), fields: [NestedField] = SampleTable.fields, properties: [String: String] = [:],
+        catalogNumber: Int = 0
     ) throws {
-        catalog = TestCatalog(store)
+        catalog = TestCatalog(store, number: catalogNumber)
         random = SeededGenerator(seed: seed)
         let metadata = TableMetadata(
-            formatVersion: version, tableUUID: UUIDText.text((0..<16).map { UInt8($0) }) ?? "", location: root + "/" + name,
+            formatVersion: version, tableUUID: UUIDText.text((0..<16).map { UInt8($0 + catalogNumber) }) ?? "", location: root + "/" + name,
             schema: IcebergSchema(fields), spec: spec, properties: properties, nowMillis: 1_600_000_000_000)
         table = try catalog.create(TableIdentifier(namespace: ["test"], name: name), metadata)
     }

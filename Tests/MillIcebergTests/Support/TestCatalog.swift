@@ -18,8 +18,13 @@ final class TestCatalog: TableCatalog {
 
     private let state = Mutex(State())
     let store: any ObjectStore
+    private let number: Int
 
-    init(_ store: any ObjectStore) { self.store = store }
+    /// - Parameter number: of several that have one store: their files have other names.
+    init(_ store: any ObjectStore, number: Int = 0) {
+        self.store = store
+        self.number = number
+    }
 
     /// Called with the number of each commit before it is looked at, and after it was made.
     func setHooks(
@@ -33,7 +38,7 @@ final class TestCatalog: TableCatalog {
     func create(_ identifier: TableIdentifier, _ metadata: TableMetadata) throws -> IcebergTable {
         try save(identifier, metadata)
         return IcebergTable(
-            identifier, metadata: metadata, catalog: self, store: store, clock: VirtualClock(), random: SeededSource(7))
+            identifier, metadata: metadata, catalog: self, store: store, clock: VirtualClock(), random: SeededSource(7 + UInt64(number)))
     }
 
     private func save(_ identifier: TableIdentifier, _ metadata: TableMetadata) throws(IcebergError) {
@@ -41,7 +46,7 @@ final class TestCatalog: TableCatalog {
             state.commits += 1
             return state.commits
         }
-        let file = "\(metadata.metadataDirectory)/\(10_000 + number)-0.metadata.json"
+        let file = "\(metadata.metadataDirectory)/\(10_000 + number)-\(self.number).metadata.json"
         do throws(IOFailure) { try store.put(file, Array(metadata.json.text.utf8), .isMissing) } catch { throw .io(error) }
         state.withLock { state in
             state.tables[identifier] = metadata
