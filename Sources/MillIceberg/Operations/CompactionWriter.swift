@@ -1,4 +1,5 @@
 import MillColumnar
+import MillObjectStore
 
 /// Writes the rows of a compaction's groups into new files, in the table's sort order where it has one.
 ///
