@@ -111,30 +111,4 @@ struct JSONWalk {
             at += 1
         }
     }
-
-    /// Passes over the next value and gives its bytes.
-    mutating func value() -> UnsafeBufferPointer<UInt8> {
-        skipSpace()
-        let start = at
-        var depth = 0
-        var isText = false
-        while at < bytes.count {
-            let byte = bytes[at]
-            if isText {
-                if byte == UInt8(ascii: "\\") { at += 1 } else if byte == UInt8(ascii: "\"") { isText = false }
-            } else if byte == UInt8(ascii: "\"") {
-                isText = true
-            } else if byte == UInt8(ascii: "{") || byte == UInt8(ascii: "[") {
-                depth += 1
-            } else if byte == UInt8(ascii: "}") || byte == UInt8(ascii: "]") {
-                if depth == 0 { break }
-                depth -= 1
-            } else if byte == UInt8(ascii: ","), depth == 0 {
-                break
-            }
-            at += 1
-        }
-        at = min(at, bytes.count)
-        return UnsafeBufferPointer(rebasing: bytes[start..<at])
-    }
 }
