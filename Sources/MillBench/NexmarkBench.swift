@@ -80,6 +80,8 @@ package struct NexmarkBench: Sendable {
         let marker = directory + "/nexmark-\(seed)-\(events).done"
         guard !environment.files.exists(marker) else { return }
         try environment.files.createDirectory(directory)
+        // Files of another size are written over.
+        for name in try environment.files.list(directory) where name.hasSuffix(".done") { try environment.files.remove("\(directory)/\(name)") }
         try NexmarkGenerator(seed: seed, events: events).writeFiles(to: directory, parts: 2, files: environment.files)
         _ = try environment.files.open(marker, .create)
     }

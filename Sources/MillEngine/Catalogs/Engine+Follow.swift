@@ -6,14 +6,35 @@ import MillConnectorKit
 import MillMeta
 import MillSQL
 
-/// Sources that views have of the tables of attached catalogs that they name: made with the first view that reads a table, gone with the
-/// last.
+/// Sources that views and sinks have of the tables of attached catalogs that they name: made with the first that reads a table, gone with
+/// the last.
 extension Engine {
     private static let followed = SinkOptions.ownPrefix + "followed"
 
+    /// Runs a definition, again after each table that it names and that there is no source of yet; without the lock of definitions.
+    /// - Parameter define: binds with the session that it is given.
+    func following(_ session: SessionContext, _ define: (SessionContext) async throws(SQLError) -> Void) async throws(SQLError) {
+        let tables = FollowedTables()
+        var session = session
+        session.catalogTables = tables
+        while true {
+            do throws(SQLError) { return try await define(session) } catch {
+                do throws(SQLError) {
+                    guard let wanted = tables.takeWanted() else { throw error }
+                    try await follow(wanted, tables, session: session)
+                } catch {
+                    await definitions.lock()
+                    await dropUnfollowed()
+                    definitions.unlock()
+                    throw error
+                }
+            }
+        }
+    }
+
     /// Makes a source of a table; without the lock of definitions.
     /// - Throws: 42P01 when the catalog has no such table, and what the connector throws.
-    func follow(_ wanted: FollowedTables.Wanted, _ tables: FollowedTables, session: SessionContext) async throws(SQLError) {
+    private func follow(_ wanted: FollowedTables.Wanted, _ tables: FollowedTables, session: SessionContext) async throws(SQLError) {
         let (table, attached, assembly) = (wanted.table, attached, assembly)
         let options = [
             ("connector", "iceberg"), ("catalog.name", table.catalog), ("database.name", table.namespace.joined(separator: ".")),
@@ -57,7 +78,7 @@ extension Engine {
             .featureNotSupported, "\"\(part)\" of a table in views is not supported", hint: "Views follow a table's rows. Query \"\(table)\" when it is wanted.")
     }
 
-    /// Drops those that no view reads any more; under the lock of definitions.
+    /// Drops those that nothing reads any more; under the lock of definitions.
     func dropUnfollowed() async {
         let unread = catalog.objects.filter { object in
             object.kind == .source && object.options.contains { $0.name == Self.followed } && catalog.dependents(of: object.id).isEmpty

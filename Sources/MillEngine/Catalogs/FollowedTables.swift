@@ -4,8 +4,8 @@ import MillColumnar
 import MillConnectorKit
 import Synchronization
 
-/// Stands for attached catalogs while a view is bound, which never waits: notes the table that there is no source of yet, and ends the
-/// binding. With a source of it made, the view is bound again.
+/// Stands for attached catalogs while a view or sink is bound, which never waits: notes the table that there is no source of yet, and ends
+/// the binding. With a source of it made, the definition is bound again.
 final class FollowedTables: CatalogTables {
     struct Wanted: Sendable {
         var table: CatalogTable
@@ -36,6 +36,6 @@ final class FollowedTables: CatalogTables {
 
     func follow(_ table: CatalogTable, at span: SourceSpan?) throws(SQLError) {
         state.withLock { $0.wanted = Wanted(table: table, span: span) }
-        throw SQLError(.internalError, "this view is bound again with a source of table \"\(table)\"")
+        throw SQLError(.internalError, "this definition is bound again with a source of table \"\(table)\"")
     }
 }

@@ -189,10 +189,8 @@ extension Engine {
 
     /// Binds and plans a view as the catalog is now; under the lock of definitions.
     private func draft(
-        _ statement: CreateView, definition: String, _ session: SessionContext, _ tables: FollowedTables
+        _ statement: CreateView, definition: String, _ session: SessionContext
     ) throws(SQLError) -> ViewDraft {
-        var session = session
-        session.catalogTables = tables
         let binder = Binder(catalog: reader, context: session.binderContext(.view, functions: catalogFunctions(session)))
         let bound = try binder.bind(createView: statement)
         let object = CatalogObject(
@@ -206,30 +204,17 @@ extension Engine {
     }
 
     package func create(_ statement: CreateView, definition: String, session: SessionContext, _ notices: inout [SQLError]) async throws(SQLError) {
-        let tables = FollowedTables()
-        while true {
-            do throws(SQLError) { return try await create(statement, tables, definition: definition, session: session, &notices) } catch {
-                do throws(SQLError) {
-                    guard let wanted = tables.takeWanted() else { throw error }
-                    try await follow(wanted, tables, session: session)
-                } catch {
-                    await definitions.lock()
-                    await dropUnfollowed()
-                    definitions.unlock()
-                    throw error
-                }
-            }
-        }
+        try await following(session) { (session) throws(SQLError) in try await define(statement, definition: definition, session: session, &notices) }
     }
 
-    private func create(
-        _ statement: CreateView, _ tables: FollowedTables, definition: String, session: SessionContext, _ notices: inout [SQLError]
+    private func define(
+        _ statement: CreateView, definition: String, session: SessionContext, _ notices: inout [SQLError]
     ) async throws(SQLError) {
         try await definitions.lock(unless: session.cancellation)
         var isLocked = true
         defer { if isLocked { definitions.unlock() } }
         if existing(statement.name, ifNotExists: statement.ifNotExists, &notices) { return }
-        var draft = try draft(statement, definition: definition, session, tables)
+        var draft = try draft(statement, definition: definition, session)
         while !recovering(draft.inputs).isEmpty {
             definitions.unlock()
             isLocked = false
@@ -238,7 +223,7 @@ extension Engine {
             isLocked = true
             // Names may mean something else by now.
             if existing(statement.name, ifNotExists: statement.ifNotExists, &notices) { return }
-            draft = try self.draft(statement, definition: definition, session, tables)
+            draft = try self.draft(statement, definition: definition, session)
         }
         try requireReady(draft.inputs)
         guard let plan = draft.plan else {

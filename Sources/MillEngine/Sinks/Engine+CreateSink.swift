@@ -34,6 +34,12 @@ extension Engine {
         guard keeper != nil else {
             throw SQLError(.objectNotInPrerequisiteState, "a sink needs a data directory", hint: "Start the server with --data-dir.")
         }
+        try await following(session) { (session) throws(SQLError) in try await define(statement, definition: definition, session: session, &notices) }
+    }
+
+    private func define(_ statement: CreateSink, definition: String, session: SessionContext, _ notices: inout [SQLError])
+        async throws(SQLError)
+    {
         try await definitions.lock(unless: session.cancellation)
         var isLocked = true
         defer { if isLocked { definitions.unlock() } }
