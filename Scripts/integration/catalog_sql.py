@@ -131,7 +131,7 @@ def together(checks, connection, lake):
     checks.check(connection.execute("SELECT count(*) FROM dev.empty.nothing").fetchone() == (0,), "a table without a snapshot is empty")
     for statement, state in [
             ("SELECT * FROM dev.shop.missing", "42P01"), ("SELECT * FROM dev.nowhere.types", "42P01"), ("SELECT * FROM shopp.shop.types", "42P01"),
-            ("CREATE SINK s AS SELECT * FROM dev.shop.types WITH (connector = 'fs', type = 'append-only', path = '/nowhere')", "0A000"), ("SELECT * FROM names FOR SYSTEM_TIME AS OF now()", "0A000"),
+            ("CREATE SINK s AS SELECT * FROM dev.shop.types FOR SYSTEM_VERSION AS OF 1 WITH (connector = 'fs', type = 'append-only', path = '/nowhere')", "0A000"), ("SELECT * FROM names FOR SYSTEM_TIME AS OF now()", "0A000"),
             ("SHOW TABLES FROM dev.nowhere", "3F000"), ("SHOW SCHEMAS FROM nowhere", "3D000")]:
         found, text = error_of(connection, statement)
         checks.check(found == state, f"{statement} is {state}", text)
