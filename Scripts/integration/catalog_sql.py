@@ -126,12 +126,16 @@ def together(checks, connection, lake):
     checks.check(found == [("eleven", -39), ("twelve", -38)], "joined with a table of this server", found)
     found = connection.execute("SELECT types.id FROM dev.shop.types WHERE shop.types.id = 20").fetchall()
     checks.check(found == [(20,)], "columns by the table's name", found)
+    described = [line[:2] for line in connection.execute("DESCRIBE dev.shop.types").fetchall()]
+    shown = [line[:2] for line in connection.execute("SHOW COLUMNS FROM dev.shop.types LIKE 'tin%'").fetchall()]
+    checks.check(("id", "bigint") in described and shown == [("tiny", "integer")], "DESCRIBE and SHOW COLUMNS", (described, shown))
     lake.create_namespace("empty")
     lake.create_table("empty.nothing", TYPES)
     checks.check(connection.execute("SELECT count(*) FROM dev.empty.nothing").fetchone() == (0,), "a table without a snapshot is empty")
     for statement, state in [
             ("SELECT * FROM dev.shop.missing", "42P01"), ("SELECT * FROM dev.nowhere.types", "42P01"), ("SELECT * FROM shopp.shop.types", "42P01"),
             ("CREATE SINK s AS SELECT * FROM dev.shop.types FOR SYSTEM_VERSION AS OF 1 WITH (connector = 'fs', type = 'append-only', path = '/nowhere')", "0A000"), ("SELECT * FROM names FOR SYSTEM_TIME AS OF now()", "0A000"),
+            ("DESCRIBE dev.shop.nothing", "42P01"), ("DESCRIBE nowhere.shop.types", "3D000"), ("DROP CATALOG dev", "0A000"),
             ("SHOW TABLES FROM dev.nowhere", "3F000"), ("SHOW SCHEMAS FROM nowhere", "3D000")]:
         found, text = error_of(connection, statement)
         checks.check(found == state, f"{statement} is {state}", text)
@@ -151,6 +155,8 @@ def attached(checks, server, catalog):
         checks.check(same[0] == same[1] and len(same[0]) == 111, "over REST it has the same rows")
         for statement, states in [
                 ("CREATE CATALOG lake WITH ('uri' = 'http://localhost:1')", {"42P04"}), ("CREATE CATALOG x WITH ('type' = 'hive')", {"22023"}),
+                (f"CREATE CATALOG x WITH ('uri' = 'http://{catalog}/api/catalog', 'warehose' = 'dev')", {"22023"}),
+                (f"CREATE CATALOG dev WITH ('uri' = 'http://{catalog}/api/catalog', 'warehouse' = 'dev', 'credential' = 'root:secret')", {"42P04"}),
                 ("CREATE CATALOG x WITH ('warehouse' = 'dev')", {"22023"}), ("DROP CATALOG x", {"3D000"}),
                 (f"CREATE CATALOG x WITH ('uri' = 'http://127.0.0.1:{free_port()}')", {"08006"}),
                 (f"CREATE CATALOG x WITH ('uri' = 'http://{catalog}/api/catalog', 'warehouse' = 'dev', 'credential' = 'root:wrong')", {"28000"})]:

@@ -108,7 +108,7 @@ def refused(checks, connection, lake, catalog):
         found, text = error_of(connection, statement)
         checks.check(found == state, f"{statement[:40]}...{statement[-50:]} is {state}", text)
     names = [line[0] for line in connection.execute("SHOW SOURCES").fetchall()]
-    checks.check(names == ["types", "counted", "late", "dev.shop.facts"], "what was refused left nothing behind", names)
+    checks.check(names == ["types", "counted", "unread", "late", "dev.shop.facts"], "what was refused left nothing behind", names)
 
 
 def followed(checks, server, lake, catalog, kills, seed):
@@ -124,6 +124,7 @@ def followed(checks, server, lake, catalog, kills, seed):
         wait_until(lambda: lake.table_exists("shop.facts"))
         facts(lake.load_table("shop.facts"), [-1_000_001, -1_000_002, -1_000_003])
         connection.execute(f"CREATE SOURCE counted WITH ({base}, 'table.name' = 'facts')")
+        connection.execute(f"CREATE SOURCE unread WITH ({base}, 'table.name' = 'facts')")
         connection.execute(f"CREATE SOURCE late WITH ({base}, 'table.name' = 'facts', 'scan.startup.mode' = 'latest')")
         connection.execute("CREATE MATERIALIZED VIEW only_later AS SELECT id FROM late")
         connection.execute("CREATE MATERIALIZED VIEW totals AS SELECT count(*) AS n, count(DISTINCT id) AS ids, sum(id) AS total FROM counted")
@@ -183,6 +184,11 @@ def followed(checks, server, lake, catalog, kills, seed):
         checks.check(snapshots[-1].sequence_number > 10 and len(kept) < 5, f"of {kept[-1].sequence_number} snapshots {len(kept)} are kept", operations)
         files = lake.load_table("shop.facts").inspect.data_files().num_rows
         checks.check(files < snapshots[-1].sequence_number - 7, f"of their files compaction left {files}", operations)
+        # Made when there were other snapshots, and read by nobody so far.
+        wait_until(lambda: expired(lake.load_table("shop.facts"), lake.load_table("shop.facts").snapshots()[-1]))
+        connection.execute("CREATE MATERIALIZED VIEW first AS SELECT count(*) AS n FROM unread")
+        found = connection.execute("SELECT n FROM first").fetchone()
+        checks.check(found == expected[:1], "a source that nobody has read begins with the table as it is", found)
         connection.execute("CREATE MATERIALIZED VIEW again AS SELECT count(*) AS n, sum(id) AS total FROM counted")
         found = connection.execute("SELECT n, total FROM again").fetchone()
         checks.check(found == (expected[0], expected[2]), "a view made when the first snapshots have expired has all rows", found)

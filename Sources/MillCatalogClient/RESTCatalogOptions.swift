@@ -42,6 +42,14 @@ package struct RESTCatalogOptions: Sendable {
         "s3.path.style.access": "s3.path-style-access",
     ]
 
+    /// All that are understood, and of Iceberg's other clients what has no meaning here.
+    package static var names: Set<String> {
+        Set(aliases.keys).union(aliases.values).union(["prefix", "io-impl", "cache-enabled", "token-refresh-enabled"])
+    }
+
+    /// Of names that go on: `s3.region`, `header.X-Tenant`.
+    package static let prefixes = ["s3.", "header.", "client.", "rest."]
+
     /// Options by their names in Iceberg's properties (`uri`, `warehouse`, `credential`, `scope`, `oauth2-server-uri`, `token`, `prefix`,
     /// `header.NAME`) or RisingWave's sinks (`catalog.uri`, `warehouse.path`, `catalog.header='a=b;c=d'`, ...). What is none of these is
     /// kept among the properties.

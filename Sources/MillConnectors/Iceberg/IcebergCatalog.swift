@@ -85,6 +85,10 @@ extension IcebergCatalog {
     /// A catalog that speaks REST, by the options of CREATE CATALOG: Iceberg's properties, or RisingWave's names for them.
     /// - Throws: 22023 for an option that is missing or makes no sense. Nothing is contacted yet.
     package init(options: [String: String], environment: Environment) throws(SQLError) {
+        var given = ConnectorOptions(connector: "iceberg", options)
+        for name in RESTCatalogOptions.names.union(["type", "catalog-type", "catalog.type"]) { _ = try given.take(name) }
+        for prefix in RESTCatalogOptions.prefixes { _ = given.takeAll(prefix: prefix) }
+        try given.finish()
         var options = options
         if let type = options.removeValue(forKey: "type"), type.lowercased() != "iceberg" {
             throw SQLError(.invalidParameterValue, "there is no catalog of type \"\(type)\"", hint: "Catalogs are of type iceberg.")

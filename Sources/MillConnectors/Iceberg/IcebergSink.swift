@@ -42,11 +42,15 @@ package struct IcebergSink: SinkConnector {
         let loaded = try load(&notices)
         let table = try opened(loaded)
         let columns = try SinkColumns(relation, table)
-        if relation.key != nil, let owner = table.metadata.properties[SinkProgress.ownerProperty], !options.takesOver {
+        if let owner = table.metadata.properties[SinkProgress.ownerProperty], !options.takesOver {
             throw SQLError(
                 .objectInUse, "the keys of table \"\(table.identifier)\" are kept by another sink",
-                detail: "That sink is known as \(owner).",
+                detail: "That sink is known as \(owner)."
+                    + (relation.key == nil ? " What this one adds would come beside the rows of these keys." : ""),
                 hint: "Drop that sink, and create this one with take_over = 'true'.")
+        }
+        if relation.key == nil, SinkProgress.hasSinks(table.metadata) {
+            notices.append("table \"\(table.identifier)\" has rows of another sink: those that this one sends as well are there twice")
         }
         do throws(IcebergError) {
             // What a file cannot be written of is found here: types, partitions.

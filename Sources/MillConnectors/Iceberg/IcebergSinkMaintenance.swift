@@ -42,6 +42,8 @@ struct IcebergSinkMaintenance: Sendable {
         if expires ?? (isOurs || namesHistory), properties["gc.enabled"] != "false" {
             var expiry = isOurs ? TableMaintenance.Settings.frequentExpiry : SnapshotExpiry.Settings()
             expiry.take(properties)
+            // Whoever says how long snapshots stay knows how many these are.
+            if namesHistory { expiry.keepMax = nil }
             if let ageMillis { expiry.age = .milliseconds(ageMillis) }
             if let retainLast { expiry.keepMin = Int(retainLast) }
             if let snapshotsMax { expiry.keepMax = Int(snapshotsMax) }

@@ -15,6 +15,11 @@ struct SinkProgress {
     /// What the epoch's property is in the table.
     private var epochText: String?
 
+    /// Whether any sink has ever written to the table.
+    static func hasSinks(_ table: TableMetadata) -> Bool {
+        table.properties.keys.contains { $0.hasPrefix("millrace.sink.") && $0.hasSuffix(".epoch") }
+    }
+
     /// - Throws: 55006 when another sink keeps the keys by now, XX001 for a property that is no epoch.
     init(_ sink: SinkName, _ table: TableMetadata, keepsKeys: Bool, takesOver: Bool) throws(SQLError) {
         self.sink = sink

@@ -11,10 +11,16 @@ extension Engine {
         let name = try Self.catalogName(statement.name)
         if try isMade(name, statement, &notices) { return }
         let options = statement.options.map { CatalogOption($0.key, Binder.text(of: $0)) }
+        let assembly = assembly
         let catalog = try assembly.catalog(options: options)
         // What cannot be reached is told now; a catalog that is away later is an error of the query that names it.
-        _ = try await offActor(for: Self.catalogPatience, unless: session.cancellation, what: "the catalog") { () throws(SQLError) in
-            try catalog.namespaces()
+        let span = statement.name.span.source
+        try await offActor(for: Self.catalogPatience, unless: session.cancellation, what: "the catalog") { () throws(SQLError) in
+            guard try assembly.embeddedCatalog(name) == nil else {
+                throw SQLError(
+                    .duplicateDatabase, "catalog \"\(name)\" is a warehouse of this server's own", hint: "It needs no CREATE CATALOG.", at: span)
+            }
+            _ = try catalog.namespaces()
         }
         try await definitions.lock(unless: session.cancellation)
         defer { definitions.unlock() }
@@ -41,6 +47,12 @@ extension Engine {
         for object in statement.names {
             let name = try Self.catalogName(object)
             guard attached.isMade(name) else {
+                let assembly = assembly
+                guard try await offActor({ () throws(SQLError) in try assembly.embeddedCatalog(name) == nil }) else {
+                    throw SQLError(
+                        .featureNotSupported, "catalog \"\(name)\" is a warehouse of this server's own, and not dropped by DROP CATALOG",
+                        hint: "Drop its tables over Iceberg's REST protocol.", at: object.span.source)
+                }
                 guard statement.ifExists else {
                     throw SQLError(.invalidCatalogName, "catalog \"\(name)\" does not exist", at: object.span.source)
                 }

@@ -1,6 +1,7 @@
 package import MillBase
 import MillBinder
 import MillCatalog
+import MillConnectorKit
 import MillDataflow
 import MillMeta
 import MillOptimizer
@@ -24,10 +25,11 @@ extension Engine {
         } catch { throw error.located(at: statement.name.span.source) }
         try await requireRunning([object.id])
         let plan = try planAnew(object, session)
+        let jobs = dependentJobs(of: object.id)
+        try requireReadable(by: jobs, at: statement.name.span.source)
         let checksum = try await storing { (meta) throws(SQLError) in try meta.replacePlan(of: object.id, by: plan) }
         plans[object.id] = plan
         planChecksums[object.id] = checksum
-        let jobs = dependentJobs(of: object.id)
         for id in jobs { abandonments.removeValue(forKey: id)?.abandon() }
         // Dependents leave the circuit first.
         await conductor.detach(jobs.reversed())
@@ -40,6 +42,20 @@ extension Engine {
             restoration.jobs.insert(id)
         }
         await restoreRound()
+    }
+
+    /// A source that has stopped for good begins anew only when nothing else reads it: else these jobs would lose what they have and get nothing.
+    private func requireReadable(by jobs: [ObjectID], at span: SourceSpan) throws(SQLError) {
+        let failures = conductor.published.sourceFailures.filter { !$0.value.mayPass }
+        func reads(_ job: ObjectID, _ source: ObjectID) -> Bool { plans[job]?.inputs.contains { $0.id == source } ?? false }
+        for (source, failure) in failures where jobs.contains(where: { reads($0, source) }) {
+            let others = plans.keys.filter { !jobs.contains($0) && reads($0, source) }.compactMap { catalog.object($0)?.name }.sorted()
+            guard !others.isEmpty else { continue }
+            throw SQLError(
+                .objectNotInPrerequisiteState, "source \"\(catalog.object(source)?.name ?? "")\" has stopped: \(failure.message)",
+                detail: "Others read it, too: \(others.joined(separator: ", ")).",
+                hint: "It is read from its beginning again once it has a single reader: drop the others first, or make another source.", at: span)
+        }
     }
 
     private func planAnew(_ object: CatalogObject, _ session: SessionContext) throws(SQLError) -> StreamPlan {

@@ -94,7 +94,7 @@ extension Engine {
         let sinks = catalog.objects.filter { $0.kind == .sink }.map { object in
             let line = line(object)
             return EngineHealth.Sink(
-                name: qualifiedName(object.id), state: line.condition.state, reason: line.condition.message, rowsAdded: line.totals.rowsAdded,
+                name: qualifiedName(object.id), state: line.condition.state, reason: line.condition.message, rowsAdded: line.takenCount,
                 rowsTakenBack: line.totals.rowsTakenBack, byteCount: line.totals.byteCount, commitCount: line.commitCount, committedEpoch: line.epoch.number,
                 lagMilliseconds: line.lagMilliseconds, lagBytes: line.lagBytes, refusedCount: line.refusedCount, retryCount: line.retryCount,
                 errorCount: line.errorCount)

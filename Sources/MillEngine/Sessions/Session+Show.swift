@@ -109,10 +109,19 @@ extension Session {
     }
 
     private func columns(of name: ObjectName) async throws(SQLError) -> [CatalogColumn] {
-        guard let object = await engine.reader.object(schema: name.schemaName, name: name.last.name) else {
-            throw SQLError(.undefinedTable, "relation \"\(name.last.name)\" does not exist", at: name.span.source)
+        if let object = await engine.reader.object(schema: name.schemaName, name: name.last.name) { return object.columns }
+        if name.parts.count >= 3, let columns = try await foreignColumns(of: name) { return columns }
+        throw SQLError(.undefinedTable, "relation \"\(name.last.name)\" does not exist", at: name.span.source)
+    }
+
+    /// Of a table of an attached catalog; nil when there is no such table.
+    private func foreignColumns(of name: ObjectName) async throws(SQLError) -> [CatalogColumn]? {
+        let catalog = try await attachedCatalog(name)
+        let parts = name.parts.map(\.name)
+        let table = CatalogTable(catalog: parts[0], namespace: Array(parts[1..<parts.count - 1]), name: parts[parts.count - 1])
+        return try await engine.offActor { () throws(SQLError) in
+            try catalog.describe(table, nil)?.columns.map { CatalogColumn($0.name, $0.type) }
         }
-        return object.columns
     }
 
     private static func line(_ column: CatalogColumn) -> [Scalar] {

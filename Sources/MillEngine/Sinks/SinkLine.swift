@@ -33,11 +33,14 @@ struct SinkLine: Sendable {
     var retryCount: Int64 = 0
     var errorCount: Int64 = 0
 
+    /// Rows that the target has taken.
+    var takenCount: Int64 { max(totals.rowsAdded - refusedCount, 0) }
+
     var row: [Scalar] {
         [
             .string(name), connector.map { .string($0) } ?? .null, .string(type), relation.map { .string($0) } ?? .null,
             .string(condition.state),
-            .int(totals.rowsAdded), .int(commitCount), .int(Int64(clamping: epoch.number)), lagMilliseconds.map { .int($0) } ?? .null,
+            .int(takenCount), .int(commitCount), .int(Int64(clamping: epoch.number)), lagMilliseconds.map { .int($0) } ?? .null,
             .int(Int64(lagBytes)),
             .int(refusedCount), condition.message.map { .string($0) } ?? .null, condition.sinceMicros.map { .int($0) } ?? .null,
             condition.nextTryMicros.map { .int($0) } ?? .null,
@@ -68,8 +71,7 @@ extension Engine {
         case Int64.min?: break
         case let oldest?: line.lagMilliseconds = max(environment.clock.nowMicros - oldest, 0) / 1000
         }
-        let counts = sink.refused.counts
-        line.refusedCount = counts.kept + counts.dropped
+        line.refusedCount = sink.refused.count
         return line
     }
 
@@ -93,6 +95,8 @@ extension Engine {
             return Condition("retrying", trouble(of: object.id, reading: inputSources(of: object.id)))
         }
         if creatingSinks.contains(object.id) { return Condition("creating") }
-        return Condition("running", message: status.maintenance.map { "maintenance: \($0.description)" })
+        let refusedCount = sink.refused.count
+        let refused = refusedCount > 0 ? "the target has not taken \(refusedCount) rows: see \"\(object.name)_errors\"" : nil
+        return Condition("running", message: status.maintenance.map { "maintenance: \($0.description)" } ?? refused)
     }
 }

@@ -88,7 +88,7 @@ extension ScanPlan {
         case .snapshot(let id): return (try existing(id), true)
         case .asOf(let millis):
             guard let entry = metadata.snapshotLog.last(where: { $0.timestampMillis <= millis }) else {
-                throw .missing("a snapshot of the table as old as that")
+                throw .missing("snapshot of the table as old as that")
             }
             return (try existing(entry.snapshotID), true)
         case .reference(let name):

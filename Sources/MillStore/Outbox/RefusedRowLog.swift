@@ -61,6 +61,9 @@ package final class RefusedRowLog: Sendable {
         state.withLock { state in (state.parts.reduce(0) { $0 + $1.entryCount }, state.parts.last?.droppedCount ?? 0) }
     }
 
+    /// Rows, kept or not.
+    package var count: Int64 { counts.kept + counts.dropped }
+
     /// Takes up what is there, without the rows behind the epoch that the target has: they are sent again.
     package func open(after committed: Epoch) throws(SQLError) {
         do throws(IOFailure) { try state.withLock { (state) throws(IOFailure) in try open(&state, after: committed) } } catch {

@@ -257,7 +257,7 @@ final class TableFollower: Sendable {
                     .objectNotInPrerequisiteState,
                     "snapshot \(snapshot.id) of table \"\(options.table)\" takes rows away or changes them (\(operation))",
                     detail: "A source only adds rows: what was read before would stay, and nothing is passed over silently.",
-                    hint: "To pass such snapshots over, rows that they add included, create the source with streaming-skip-\(operation == "delete" ? "delete" : "overwrite")-snapshots = 'true'; to begin with the table as it is now, create it again."
+                    hint: "To pass such snapshots over, rows that they add included, create the source with streaming-skip-\(operation == "delete" ? "delete" : "overwrite")-snapshots = 'true'; to begin with the table as it is now, create it again or REBUILD the view that reads it."
                 )
             }
             return Step(rows: nil, end: try TablePosition(snapshot.sequenceNumber, .done))
@@ -277,7 +277,8 @@ final class TableFollower: Sendable {
         return SQLError(
             .objectNotInPrerequisiteState, "a snapshot of table \"\(options.table)\" that is to be read has expired",
             detail: "The next one to read is that with sequence \(what).",
-            hint: "Create the source again: it begins with the table as it is now. Keep snapshots longer than readers take (history.expire.max-snapshot-age-ms)."
+            hint:
+                "REBUILD the view that reads it, or create the source again: it begins with the table as it is now. Keep snapshots longer than readers take (history.expire.max-snapshot-age-ms, or snapshot_expiration_max_age_millis of the sink that writes them)."
         )
     }
 

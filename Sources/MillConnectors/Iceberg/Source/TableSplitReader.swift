@@ -28,6 +28,8 @@ final class TableSplitReader: SplitReader {
     private var aim: TablePosition?
     /// The last one; nil when there is to be another.
     private var question: Question?
+    /// It has got no answer yet: what was known of the table before may have expired.
+    private var isOpening = true
 
     init(_ follower: TableFollower, _ split: SourceSplit, at offset: SplitOffset, onData: @escaping @Sendable () -> Void) throws(SQLError) {
         self.follower = follower
@@ -60,6 +62,7 @@ final class TableSplitReader: SplitReader {
             return nil
         }
         step = found
+        isOpening = false
         // In the middle of them when it was opened there.
         nextRow = place.row
         return chunk(of: found, maxRecords, maxBytes)
@@ -67,17 +70,25 @@ final class TableSplitReader: SplitReader {
 
     private func ask() {
         let (asked, follower, place, onData) = (Question(aim: aim, version: follower.version), follower, place, onData)
+        let beginsAnew = isOpening && place.phase == .whole && place.row == 0
         question = asked
         follower.run { failure in
-            let result: Result<TableFollower.Step?, SQLError>
-            if let failure {
-                result = .failure(failure)
-            } else {
-                do throws(SQLError) { result = .success(try follower.step(from: place, to: asked.aim)) } catch { result = .failure(error) }
-            }
+            let result = failure.map { .failure($0) } ?? Self.answer(asked, place, follower, beginsAnew: beginsAnew)
             asked.answer.withLock { $0 = result }
             onData()
         }
+    }
+
+    private static func answer(
+        _ question: Question, _ place: TablePosition, _ follower: TableFollower, beginsAnew: Bool
+    ) -> Result<TableFollower.Step?, SQLError> {
+        if beginsAnew {
+            do throws(SQLError) { try follower.refresh() } catch {
+                // A catalog that is away is asked again by the follower, which says so.
+                return error.mayPass ? .success(nil) : .failure(error)
+            }
+        }
+        do throws(SQLError) { return .success(try follower.step(from: place, to: question.aim)) } catch { return .failure(error) }
     }
 
     private func chunk(of step: TableFollower.Step, _ maxRecords: Int, _ maxBytes: Int) -> RawChunk {
