@@ -33,6 +33,7 @@ struct CompactionWriter {
         settings.take(table.metadata.properties)
         settings.targetFileBytes = Int(clamping: targetFileBytes)
         settings.namePrefix = "compacted"
+        settings.rewrites = true
         writer = try DataFileWriter(table.metadata, inputs, table.store, settings, random: table.random)
         settings.comesSorted = true
         merged = try DataFileWriter(table.metadata, inputs, table.store, settings, random: table.random)

@@ -77,7 +77,7 @@ package final class TableWriter {
 
     /// All values of a batch that the table would not take: of rows without them `write` refuses none.
     package func refusals(_ columns: [Column], count: Int) throws(IcebergError) -> [RefusedValue] {
-        try layout.refusals(columns, count: count)
+        layout.refusals(try layout.converted(columns, count: count), count: count)
     }
 
     /// Writes a batch of an epoch. A refused batch (`parquet(.valueDoesNotFit)`) leaves everything as it was.
