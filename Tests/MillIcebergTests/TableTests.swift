@@ -212,6 +212,7 @@ import Testing
     /// It commits, says that or something else, and then answers nothing.
     private struct LeavingCatalog: TableCatalog {
         let catalog: TestCatalog
+        let answer: IcebergError
 
         func load(_ table: TableIdentifier) throws(IcebergError) -> LoadedTable { throw .io(IOFailure("load", path: "\(table)", errorNumber: 110)) }
 
@@ -255,7 +256,6 @@ import Testing
         bad = columns
         bad[0] = .constant(.null, .int64, count: 3)
         #expect(throws: IcebergError.parquet(.valueDoesNotFit(column: "id", row: 0, .missingInRequiredColumn))) {
-        let answer: IcebergError
             try writer.append(bad, count: 3)
         }
         try writer.append(columns, count: 3)

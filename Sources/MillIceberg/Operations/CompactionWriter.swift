@@ -28,7 +28,7 @@ struct CompactionWriter {
             }
             inputs.append(DataFileWriter.Input(field.id, type))
         }
-        if case .order(let found) = RowOrder.find(table.metadata, fields, inputs.map(\.type)) { order = found } else { order = nil }
+        if case .order(let found) = RowOrder.find(table.metadata, fields) { order = found } else { order = nil }
         var settings = DataFileWriter.Settings()
         settings.take(table.metadata.properties)
         settings.targetFileBytes = Int(clamping: targetFileBytes)

@@ -98,7 +98,7 @@ package final class DataFileWriter {
     ) throws(IcebergError) {
         layout = try FileLayout(table, inputs)
         partitioner = try Partitioner(table, inputs, layout)
-        switch RowOrder.find(table, layout.fields, layout.columns.map(\.type)) {
+        switch RowOrder.find(table, layout.fields) {
         case .unsorted: (order, unsortedReason) = (nil, nil)
         case .order(let found): (order, unsortedReason) = (found, nil)
         case .impossible(let reason): (order, unsortedReason) = (nil, reason)
@@ -127,7 +127,7 @@ package final class DataFileWriter {
         let mayBeHalfWritten = sortsRows || !partitioner.spec.fields.isEmpty
         if mayBeHalfWritten, !settings.rewrites { try layout.check(columns, count: count) }
         var placements: [Placement] = []
-        for part in try partitioner.split(batch, columns, count: count) {
+        for part in try partitioner.split(columns, count: count) {
             appendCount += 1
             let file = try openFile(part.key, part.values)
             placements.append(Placement(path: file.path, firstPosition: file.rowCount, rows: part.rows))
