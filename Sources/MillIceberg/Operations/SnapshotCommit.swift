@@ -93,6 +93,8 @@ package struct SnapshotCommit {
     /// - Throws: `commitUnknown` when the table cannot be asked.
     private mutating func wasMade(inSpiteOf conflict: String) throws(IcebergError) -> Bool {
         do throws(IcebergError) { return try isInTable() } catch {
+            // The table was made anew: the answer is about another one.
+            guard !error.isConflict else { return false }
             throw .commitUnknown("\(conflict); whether by this very commit cannot be asked: \(error.sqlError.message)")
         }
     }
