@@ -40,7 +40,12 @@ package enum Malformed: Error, Hashable, Sendable {
 
 /// Why a value has no place in a column.
 package enum UnfitValue: Hashable, Sendable {
+    /// Of a decimal.
     case notFinite
+    /// Of a date or a timestamp.
+    case infinite
+    /// 24:00:00.
+    case endOfDay
     case tooManyDigits(precision: Int, scale: Int)
     case missingInRequiredColumn
     case tooLong(bytes: Int)
@@ -72,6 +77,8 @@ extension UnfitValue: CustomStringConvertible {
     package var description: String {
         switch self {
         case .notFinite: "NaN and infinities have no place in a decimal"
+        case .infinite: "an infinite date or timestamp has no place in a file"
+        case .endOfDay: "24:00:00 has no place in a file, whose times end before it"
         case .notOfType(let part): "\"\(part)\" in it is of another type"
         case .missingMember(let part): "\"\(part)\" in it is required, and missing"
         case .unknownMember(let part): "the column has no \"\(part)\""

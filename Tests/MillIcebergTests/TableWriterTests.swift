@@ -1,4 +1,6 @@
 import MillColumnar
+import MillObjectStore
+import MillParquet
 import MillTestKit
 import Testing
 
@@ -115,6 +117,138 @@ import Testing
         try writer.commit(summary: [])
         sample.table = writer.table
         #expect(try table(sample) == [2: "new int(0)", 8: "last int(0)"])
+    }
+
+    /// Rows that others wrote go with all others: those of a key twice, which places know once, and those of the moment of the commit.
+    @Test(arguments: [2, 3]) func aTableIsEmptiedOfTheRowsOfOthersToo(version: Int) throws {
+        var sample = try SampleTable("emptied", seed: 44, version: version, fields: Self.fields)
+        let other = try TableWriter(sample.table, Self.inputs, key: nil, TableWriter.Settings(sample.settings))
+        try other.write(columns([(1, "twice", 1), (1, "twice", 2), (2, "once", 1)]), count: 3, weights: nil, of: 1)
+        try other.commit(summary: [])
+        let writer = try TableWriter(other.table, Self.inputs, key: [0], TableWriter.Settings(sample.settings))
+        try writer.write(columns([(1, "gone", 1), (3, "gone", 3)]), count: 2, weights: nil, of: 1)
+        try writer.clear()
+        #expect(writer.pendingRowCount == 1)
+        try other.write(columns([(4, "meanwhile", 4), (5, "meanwhile", 5)]), count: 2, weights: nil, of: 2)
+        try other.commit(summary: [])
+        try writer.write(columns([(1, "new", 0), (4, "new", 0), (6, "out of step", 0)]), count: 3, weights: nil, of: 2)
+        try writer.write(columns([(6, "out of step", 0)]), count: 1, weights: Weights([-1]), of: 3)
+        try writer.commit(summary: [])
+        sample.table = writer.table
+        #expect(try table(sample) == [1: "new int(0)", 4: "new int(0)"])
+        try writer.write(columns([(1, "new", 0), (5, "last", 0)]), count: 2, weights: Weights([-1, 1]), of: 4)
+        try writer.commit(summary: [])
+        sample.table = writer.table
+        #expect(try table(sample) == [4: "new int(0)", 5: "last int(0)"])
+        #expect(writer.table.metadata.snapshot(ofBranch: "main")?.summaryValue("total-data-files") == "2")
+    }
+
+    /// However a text spells a UUID: read again it is spelt in one way.
+    @Test func aKeyThatIsAUUIDIsFoundAgain() throws {
+        let fields = [NestedField(1, "id", .uuid, isRequired: true), NestedField(2, "name", .string)]
+        let inputs = [DataFileWriter.Input(1, .varchar), DataFileWriter.Input(2, .varchar)]
+        func row(_ name: String) -> [Column] {
+            let id = Scalar.string("A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11")
+            return [.constant(id, .varchar, count: 1), .constant(.string(name), .varchar, count: 1)]
+        }
+        var sample = try SampleTable("uuid", seed: 45, fields: fields)
+        for name in ["first", "second", "third"] {
+            let writer = try TableWriter(sample.table, inputs, key: [0], TableWriter.Settings(sample.settings))
+            try writer.write(row(name), count: 1, weights: nil, of: 1)
+            try writer.commit(summary: [])
+            sample.table = writer.table
+        }
+        #expect(try sample.scanned().map { $0[1] } == [.string("third")])
+    }
+
+    /// In the table they are texts: keys, partitions and orders of them are of texts as well.
+    @Test(arguments: [Transform.identity, .bucket(4), .truncate(3)]) func intervalsAreTextsInAllRespects(transform: Transform) throws {
+        let fields = [NestedField(1, "span", .string, isRequired: true), NestedField(2, "number", .int)]
+        let inputs = [DataFileWriter.Input(1, .interval), DataFileWriter.Input(2, .int32)]
+        let spec = PartitionSpec([PartitionField(sourceID: 1, fieldID: 1000, name: "part", transform)])
+        var sample = try SampleTable("spans", seed: 46, spec: spec, fields: fields)
+        try sample.catalog.change(&sample.table) { metadata in
+            metadata.sortOrders.append(SortOrder(orderID: 1, [SortField(sourceID: 1)]))
+            metadata.defaultSortOrderID = 1
+        }
+        func batch(_ numbers: Range<Int>) -> [Column] {
+            let columns = [Column(.interval, capacity: numbers.count), Column(.int32, capacity: numbers.count)]
+            for number in numbers {
+                columns[0].append(Interval(months: Int32(number), days: -3, micros: Int64(number) * 1_000_001))
+                columns[1].append(Int32(number))
+            }
+            return columns
+        }
+        for _ in 0..<2 {
+            let writer = try TableWriter(sample.table, inputs, key: [0], TableWriter.Settings(sample.settings))
+            try writer.write(batch(0..<40), count: 40, weights: nil, of: 1)
+            try writer.commit(summary: [])
+            sample.table = writer.table
+        }
+        let plan = try ScanPlan(sample.table)
+        var numbers: [Scalar] = []
+        for task in plan.tasks {
+            let reader = try DataFileReader(task, plan, sample.table, fieldIDs: [1, 2])
+            var texts: [String] = []
+            while let read = try reader.next() {
+                let parts = try #require(transform.applied(to: read.columns[0], of: .string, count: read.count))
+                for row in 0..<read.count {
+                    #expect([parts.scalar(row)] == task.file.partition)
+                    numbers.append(read.columns[1].scalar(row))
+                    if case .string(let text) = read.columns[0].scalar(row) { texts.append(text) }
+                }
+            }
+            #expect(task.file.sortOrderID == 1 && texts == texts.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) })
+        }
+        #expect(numbers.count == 40 && Set(numbers).count == 40)
+        #expect(plan.tasks.count > 1)
+    }
+
+    /// What was refused leaves neither a file without rows nor a writer that maintenance stumbles over.
+    @Test func afterARefusedBatchTheTableCanBeTakenUpAgain() throws {
+        let fields = [NestedField(1, "id", .long, isRequired: true), NestedField(2, "at", .timestamp)]
+        let inputs = [DataFileWriter.Input(1, .int64), DataFileWriter.Input(2, .timestamp)]
+        let sample = try SampleTable("again", seed: 47, fields: fields)
+        let writer = try TableWriter(sample.table, inputs, key: [0], TableWriter.Settings(sample.settings))
+        let bad: [Column] = [.constant(.int(1), .int64, count: 1), .constant(.int(.max), .timestamp, count: 1)]
+        for _ in 0..<2 {
+            #expect(throws: IcebergError.parquet(.valueDoesNotFit(column: "at", row: 0, .infinite))) {
+                try writer.write(bad, count: 1, weights: nil, of: 1)
+            }
+            #expect(writer.pendingRowCount == 0)
+            try writer.resume(writer.table)
+        }
+        #expect(throws: IcebergError.self) { try writer.write(bad, count: 1, weights: nil, of: 2) }
+        try writer.commit(summary: [])
+        #expect(try ScanPlan(writer.table).tasks.isEmpty)
+        #expect(try sample.table.store.list(sample.table.metadata.dataLocation).isEmpty)
+    }
+
+    /// Numbers of files that are gone are given to others: a sink of years does not remember each file that it ever wrote.
+    @Test func filesThatAreGoneAreForgotten() throws {
+        var sample = try SampleTable("forgotten", seed: 48, fields: Self.fields)
+        var places = try KeyPlaces(sample.table.metadata.currentSchema, [1], keysMax: 1000)
+        for _ in 0..<20 {
+            try sample.append(10, operation: .overwrite)
+            try places.refresh(sample.table, branch: "main")
+            #expect(places.count == 10)
+        }
+        #expect(places.files.count == 2)
+    }
+
+    @Test func aRowThatComesVeryOftenIsWrittenInParts() throws {
+        let sample = try SampleTable("often", seed: 49, fields: Self.fields)
+        let writer = try TableWriter(sample.table, Self.inputs, key: nil, TableWriter.Settings(sample.settings))
+        try writer.write(columns([(1, "a", 1), (2, "b", 2), (3, "c", 3)]), count: 3, weights: Weights([1, 50_000, 0]), of: 1)
+        #expect(writer.pendingRowCount == 50_001)
+        let bad = columns([(1, "a", 1), (2, "b", 2)])
+        bad[0].setNull(1)
+        #expect(throws: IcebergError.parquet(.valueDoesNotFit(column: "id", row: 1, .missingInRequiredColumn))) {
+            try writer.write(bad, count: 2, weights: Weights([50_000, 1]), of: 2)
+        }
+        #expect(writer.pendingRowCount == 50_001)
+        try writer.commit(summary: [])
+        #expect(writer.table.metadata.snapshot(ofBranch: "main")?.summaryValue("total-records") == "50001")
     }
 
     @Test func aTableThatOnlyGrowsTakesNothingBack() throws {

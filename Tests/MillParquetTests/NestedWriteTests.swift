@@ -96,4 +96,22 @@ import Testing
         try writer.finish()
         #expect(try ParquetScan(try ParquetFile(try files.open("f", .read)), [.init(0)]).rows().count == 2)
     }
+
+    /// Leaves have more values than the batch has rows, or fewer.
+    @Test func aLeafThatDoesNotFitIsOfTheRowThatHasIt() throws {
+        let shape = ParquetShape.group([
+            ParquetMember("days", .list(ParquetMember("element", .value(.date)))), ParquetMember("uid", .value(.varchar, .uuid)),
+        ])
+        let column = ParquetColumn(ParquetMember("nested", shape))
+        let writer = try ParquetWriter(try MemoryFileSystem().open("f", .create), [column])
+        let batch = Column(.jsonb, capacity: 5)
+        for text in [
+            #"{"days": ["2026-01-01", null, "2026-01-02", "2026-01-03"]}"#, "null", #"{"days": []}"#, #"{"days": ["2026-01-04", "infinity"]}"#,
+        ] { batch.append(text) }
+        batch.append(#"{"uid": "none"}"#)
+        batch.setNull(1)
+        #expect(throws: ParquetError.valueDoesNotFit(column: "nested", row: 3, .infinite)) { try writer.append([batch], count: 5) }
+        let found = ColumnParts(of: column).unfit(batch, 5)
+        #expect(found.map(\.row) == [3, 4] && found.map(\.reason) == [.infinite, .notOfType("uuid")])
+    }
 }

@@ -6,6 +6,28 @@ import Testing
 @testable import MillParquet
 
 @Suite struct RoundTripTests {
+    /// Extreme numbers are what SQL has them as; nobody else does.
+    @Test(arguments: [SQLType.date, .timestamp, .timestamptz], [false, true]) func infinityIsRefused(type: SQLType, isLegacy: Bool) throws {
+        let options = isLegacy ? ParquetWriterOptions.legacy : ParquetWriterOptions()
+        let writer = try ParquetWriter(try MemoryFileSystem().open("f", .create), [ParquetColumn("at", type)], options)
+        let extremes: [Int64] = type == .date ? [Int64(Int32.max), Int64(Int32.min)] : [.max, .min]
+        for extreme in extremes {
+            let column = Column(type, capacity: 3)
+            for value in [.null, .int(0), .int(extreme)] as [Scalar] { column.append(value) }
+            #expect(throws: ParquetError.valueDoesNotFit(column: "at", row: 2, .infinite)) { try writer.append([column], count: 3) }
+        }
+        try writer.append([.constant(.int(extremes[0] / 2), type, count: 1)], count: 1)
+        #expect(try writer.finish().rowCount == 1)
+    }
+
+    @Test func theEndOfADayIsRefused() throws {
+        let writer = try ParquetWriter(try MemoryFileSystem().open("f", .create), [ParquetColumn("at", .time)])
+        #expect(throws: ParquetError.valueDoesNotFit(column: "at", row: 0, .endOfDay)) {
+            try writer.append([.constant(.int(TimeUnits.microsPerDay), .time, count: 1)], count: 1)
+        }
+        try writer.append([.constant(.int(TimeUnits.microsPerDay - 1), .time, count: 1)], count: 1)
+    }
+
     @Test(arguments: 1...60) func whatIsWrittenIsRead(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let sample = SampleFile(using: &random, rows: random.pick([0, 1, 700, 9000]))

@@ -108,6 +108,9 @@ struct SampleFile {
 
     @discardableResult
     func write(_ name: String, to files: any FileSystem) throws -> FileMetadata {
+        var options = options
+        // Some of the values are infinite.
+        options.keepsExtremeTimes = true
         let writer = try ParquetWriter(try files.open(name, .create), columns, options)
         for batch in batches { try writer.append(batch, count: batch[0].count) }
         return try writer.finish()

@@ -6,8 +6,8 @@ import MillParquet
 
 /// Writes a relation's changes into a table's files and commits them.
 ///
-/// Values that the table has no place for are found before anything of their batch is written, all in one pass; their rows are refused and
-/// the others taken. Numerics are rounded to the scale of the table's column.
+/// A batch with a value that the table has no place for is refused as a whole before anything of it is written. Then all such values are
+/// looked for, their rows are refused and the others taken. Numerics are rounded to the scale of the table's column.
 ///
 /// A commit expects the progress that this writer left in the table. Where it is another, a second writer of the same sink is at work: this
 /// one stops with 55000. Of a commit whose answer is lost nothing is assumed: the table is asked, by the commit itself and when it is opened
@@ -30,25 +30,29 @@ final class IcebergSinkWriter: SinkWriter {
     var pending: SinkPending { SinkPending(rowCount: writer.pendingRowCount, byteCount: Int64(writer.pendingByteCount)) }
 
     func write(_ batch: DeltaBatch, epoch: Int64) throws(SQLError) -> [RefusedRow] {
+        let batch = batch.with(columns: columns.rounded(batch))
         do throws(IcebergError) {
-            let rounded = batch.with(columns: columns.rounded(batch))
-            // A row that is taken back needs nothing but its key.
-            var refused: [Int: RefusedRow] = [:]
-            for value in try writer.refusals(rounded.columns, count: rounded.count)
-            where rounded.weight(value.row) > 0 && refused[value.row] == nil {
-                refused[value.row] = RefusedRow(row: value.row, column: value.column, reason: value.reason.description)
-            }
-            guard !refused.isEmpty else {
-                try writer.write(rounded.columns, count: rounded.count, weights: rounded.weights, of: epoch)
-                return []
-            }
-            let taken = (0..<rounded.count).filter { refused[$0] == nil }.map { UInt32($0) }
-            if !taken.isEmpty {
-                let rest = taken.withUnsafeBufferPointer { rounded.gather($0.baseAddress.unsafelyUnwrapped, count: $0.count) }
-                try writer.write(rest.columns, count: rest.count, weights: rest.weights, of: epoch)
-            }
-            return refused.values.sorted { $0.row < $1.row }
-        } catch { throw failure(error) }
+            try writer.write(batch.columns, count: batch.count, weights: batch.weights, of: epoch)
+            return []
+        } catch {
+            guard case .parquet(.valueDoesNotFit) = error else { throw failure(error) }
+            do throws(IcebergError) { return try writeWithoutRefused(batch, epoch, error) } catch { throw failure(error) }
+        }
+    }
+
+    private func writeWithoutRefused(_ batch: DeltaBatch, _ epoch: Int64, _ refusal: IcebergError) throws(IcebergError) -> [RefusedRow] {
+        var refused: [Int: RefusedRow] = [:]
+        // A row that is taken back needs nothing but its key.
+        for value in try writer.refusals(batch.columns, count: batch.count) where batch.weight(value.row) > 0 && refused[value.row] == nil {
+            refused[value.row] = RefusedRow(row: value.row, column: value.column, reason: value.reason.description)
+        }
+        guard !refused.isEmpty else { throw refusal }
+        let taken = (0..<batch.count).filter { refused[$0] == nil }.map { UInt32($0) }
+        if !taken.isEmpty {
+            let rest = taken.withUnsafeBufferPointer { batch.gather($0.baseAddress.unsafelyUnwrapped, count: $0.count) }
+            try writer.write(rest.columns, count: rest.count, weights: rest.weights, of: epoch)
+        }
+        return refused.values.sorted { $0.row < $1.row }
     }
 
     /// The keys of the table are this sink's, so all rows go.

@@ -28,11 +28,12 @@ struct CompactionWriter {
             }
             inputs.append(DataFileWriter.Input(field.id, type))
         }
-        if case .order(let found) = RowOrder.find(table.metadata, fields, inputs.map(\.type)) { order = found } else { order = nil }
+        if case .order(let found) = RowOrder.find(table.metadata, fields) { order = found } else { order = nil }
         var settings = DataFileWriter.Settings()
         settings.take(table.metadata.properties)
         settings.targetFileBytes = Int(clamping: targetFileBytes)
         settings.namePrefix = "compacted"
+        settings.rewrites = true
         writer = try DataFileWriter(table.metadata, inputs, table.store, settings, random: table.random)
         settings.comesSorted = true
         merged = try DataFileWriter(table.metadata, inputs, table.store, settings, random: table.random)

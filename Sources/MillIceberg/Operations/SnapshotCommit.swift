@@ -1,3 +1,4 @@
+import MillBase
 import MillIO
 import MillObjectStore
 
@@ -13,7 +14,8 @@ import MillObjectStore
 /// ```
 ///
 /// What a failed commit wrote is removed, except where nobody can tell whether it failed: then the table is asked, and if it cannot be
-/// asked everything stays. Source: Iceberg specification, optimistic concurrency.
+/// asked everything stays. A conflict that the catalog reports is such a case, too: it may be one with this commit's own request, which
+/// came twice. Source: Iceberg specification, optimistic concurrency.
 package struct SnapshotCommit {
     private var table: IcebergTable
     private let change: SnapshotChange
@@ -25,6 +27,8 @@ package struct SnapshotCommit {
     /// What this commit has written: of all tries, and of the last one alone.
     private var written: [String] = []
     private var tryWritten: [String] = []
+    /// Whether the catalog was asked in this try.
+    private var isSent = false
     private let name: String
 
     /// - Returns: the table with the snapshot in it, and the snapshot's identifier; the parent's when the change is empty.
@@ -61,9 +65,8 @@ package struct SnapshotCommit {
                     if (try? isInTable()) == true { return table }
                     // It may still arrive, or be there and nobody can be asked: what it names must stay.
                     throw error
-                case .commitConflict:
-                    // A catalog may say so to a request that came twice, of which the first was heard: then the files are the table's.
-                    if (try? isInTable()) == true { return table }
+                case .commitConflict(let reason):
+                    if isSent, try wasMade(inSpiteOf: reason) { return table }
                     guard attempt < settings.triesMax, !change.isOnlyOnItsBase else {
                         forgetAll()
                         throw error
@@ -86,6 +89,16 @@ package struct SnapshotCommit {
         }
     }
 
+    /// A catalog may call a conflict what is a request that came twice, of which the first was heard: then the files are the table's.
+    /// - Throws: `commitUnknown` when the table cannot be asked.
+    private mutating func wasMade(inSpiteOf conflict: String) throws(IcebergError) -> Bool {
+        do throws(IcebergError) { return try isInTable() } catch {
+            // The table was made anew: the answer is about another one.
+            guard !error.isConflict else { return false }
+            throw .commitUnknown("\(conflict); whether by this very commit cannot be asked: \(error.sqlError.message)")
+        }
+    }
+
     private mutating func isInTable() throws(IcebergError) -> Bool {
         try table.refresh()
         return table.metadata.snapshots.contains { $0.id == snapshotID }
@@ -103,6 +116,7 @@ package struct SnapshotCommit {
     }
 
     private mutating func attemptOnce(_ attempt: Int) throws(IcebergError) {
+        isSent = false
         let base = table.metadata
         let parent = base.snapshot(ofBranch: settings.branch)
         try checkProperties(base)
@@ -190,6 +204,7 @@ package struct SnapshotCommit {
             id: snapshotID, parentID: parent?.id, sequenceNumber: sequenceNumber, timestampMillis: now, manifestList: path,
             summary: figures.summary(change, after: parent), schemaID: base.currentSchemaID, firstRowID: firstRowID,
             addedRows: firstRowID.map { _ in list.assignedRows })
+        isSent = true
         let loaded = try table.catalog.commit(
             table.identifier,
             requirements: [.assertTableUUID(base.tableUUID), .assertRefSnapshotID(ref: settings.branch, snapshotID: parent?.id)],

@@ -42,13 +42,19 @@ struct Partitioner {
                 sources.append((nil, .int))
                 continue
             }
+            // Of a column that is not written all is NULL, and so are its parts.
+            if place == nil, field.transform != .void,
+                let column = layout.fields.first(where: { IcebergSchema([$0]).field(id: field.sourceID) != nil })
+            {
+                throw .unsupported("partition field \"\(field.name)\" of a part of column \"\(column.name)\"")
+            }
             sources.append((place, source.type))
         }
         self.sources = sources
     }
 
     /// - Parameter columns: as the file has them.
-    func split(_ batch: [Column], _ columns: [Column], count: Int) throws(IcebergError) -> [Part] {
+    func split(_ columns: [Column], count: Int) throws(IcebergError) -> [Part] {
         guard !spec.fields.isEmpty else {
             return [Part(key: PartitionKey([], []), values: [], rows: Array(0..<UInt32(count)), isWhole: true)]
         }

@@ -27,10 +27,8 @@ struct RowOrder: Sendable {
         case impossible(String)
     }
 
-    /// - Parameters:
-    ///   - fields: the table's columns that files have, in the files' order.
-    ///   - types: as batches have them, one for each.
-    static func find(_ table: TableMetadata, _ fields: [NestedField], _ types: [SQLType]) -> Found {
+    /// - Parameter fields: the table's columns that files have, in the files' order.
+    static func find(_ table: TableMetadata, _ fields: [NestedField]) -> Found {
         let order = table.defaultSortOrder
         guard order.orderID != 0 else { return .unsorted }
         var (terms, keys): ([Term], [KeyOrder]) = ([], [])
@@ -43,9 +41,6 @@ struct RowOrder: Sendable {
             }
             // All rows have NULL there, or the same: they are in order.
             guard field.transform != .void, let place = fields.firstIndex(where: { $0.id == source.id }) else { continue }
-            guard types[place].physical == source.type.sqlType?.physical else {
-                return .impossible("column \"\(source.name)\" is written from \(types[place].name)")
-            }
             terms.append(Term(place: place, type: source.type, transform: field.transform))
             keys.append(KeyOrder(comparable(result), descending: !field.isAscending, nullsFirst: field.nullsFirst))
         }
@@ -58,6 +53,13 @@ struct RowOrder: Sendable {
         case .float32: .int32
         case .float64: .int64
         default: type
+        }
+    }
+
+    /// What the long texts of a batch take in its rows' keys.
+    func textByteCount(_ columns: [Column]) -> Int {
+        terms.reduce(0) { sum, term in
+            term.transform == .identity ? sum + columns[term.place].heaps.reduce(0) { $0 + $1.byteCount } : sum
         }
     }
 
@@ -90,31 +92,5 @@ extension Column {
         for row in 0..<count { to[row] = convert(from[row]) }
         result.copyNulls(of: self, count: count)
         return result
-    }
-
-    /// UUIDs as the texts that compare as their bytes do.
-    fileprivate func canonicalUUIDs(_ count: Int) -> Column {
-        let views = UnsafePointer(values(StringView.self))
-        if (0..<count).allSatisfy({ isNull($0) || views[$0].withBytes(Self.isCanonicalUUID) }) { return self }
-        let result = Column(type, capacity: count)
-        for row in 0..<count {
-            guard !isNull(row) else {
-                result.append(Scalar.null)
-                continue
-            }
-            let text = views[row].withBytes { UUIDText.bytes(utf8: $0) }.flatMap(UUIDText.text)
-            result.append(Scalar.string(text ?? String(views[row])))
-        }
-        return result
-    }
-
-    private static func isCanonicalUUID(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
-        guard text.count == 36 else { return false }
-        for (place, byte) in text.enumerated() {
-            let isHyphen = place == 8 || place == 13 || place == 18 || place == 23
-            let isCapital = byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "F")
-            guard (byte == UInt8(ascii: "-")) == isHyphen, !isCapital else { return false }
-        }
-        return true
     }
 }

@@ -24,11 +24,11 @@ struct SortBuffer {
         starts.append(rowCount)
         batches.append(DeltaBatch(columns: kept, count: rows.count))
         rowCount += rows.count
-        byteCount += rows.count * Self.sortingBytes + kept.count * Self.columnBytes
+        byteCount += rows.count * Self.sortingBytes + kept.count * Self.columnBytes + order.textByteCount(kept)
         for column in kept { byteCount += rows.count * column.type.physical.stride + column.heaps.reduce(0) { $0 + $1.byteCount } }
     }
 
-    /// Of a row's key and its place in the order, about.
+    /// Of a row's key, but for long texts, and its place in the order, about.
     private static let sortingBytes = 80
     /// Of a batch's column without its values, about.
     private static let columnBytes = 320

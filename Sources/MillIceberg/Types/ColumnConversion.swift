@@ -4,7 +4,7 @@ package import MillParquet
 
 /// How a column of a query's result becomes a column of a table's file.
 ///
-/// Only what loses nothing: wider integers and floats, integers as decimals, jsonb and interval as texts. A numeric is taken by any
+/// Only what loses nothing: wider integers and floats, integers as decimals, jsonb and intervals as texts. A numeric is taken by any
 /// decimal, and the file's writer refuses the values that do not fit. Nested columns take jsonb, UUIDs texts.
 package struct ColumnConversion: Sendable {
     private enum Step: Sendable {
@@ -14,6 +14,7 @@ package struct ColumnConversion: Sendable {
         case int32To64
         case floatToDouble
         case integerToDecimal
+        case intervalToText
     }
 
     /// The type of the file's column.
@@ -42,7 +43,7 @@ package struct ColumnConversion: Sendable {
         case (.varchar, .uuid): (stored, step) = (.varchar, .none)
         case (.bytea, .fixed(let length)) where length > 0: (stored, step) = (.bytea, .none)
         case (.jsonb, .string): (stored, step) = (.varchar, .none)
-        case (.interval, .string): (stored, step) = (.interval, .none)
+        case (.interval, .string): (stored, step) = (.varchar, .intervalToText)
         case (.boolean, .boolean), (.int32, .int), (.int64, .long), (.float32, .float), (.float64, .double), (.varchar, .string),
             (.bytea, .binary), (.date, .date), (.time, .time), (.timestamp, .timestamp), (.timestamptz, .timestamptz):
             (stored, step) = (type, .none)
@@ -65,7 +66,25 @@ package struct ColumnConversion: Sendable {
             case .int32: each(source, count) { (value: Int32) in Decimal(unscaled: Int128(value), scale: 0) }
             default: each(source, count) { (value: Int64) in Decimal(unscaled: Int128(value), scale: 0) }
             }
+        case .intervalToText: texts(source, count)
         }
+    }
+
+    /// Intervals as SQL prints them: what partitions, sort orders and keys are made of, as well as files.
+    private func texts(_ source: Column, _ count: Int) -> Column {
+        let result = Column(stored, capacity: count)
+        let from = UnsafePointer(source.values(Interval.self))
+        var text: [UInt8] = []
+        for row in 0..<count {
+            guard !source.isNull(row) else {
+                result.appendNull()
+                continue
+            }
+            text.removeAll(keepingCapacity: true)
+            TextOutput.append(from[row], to: &text)
+            text.withUnsafeBufferPointer { result.append(bytes: $0) }
+        }
+        return result
     }
 
     @inline(__always)

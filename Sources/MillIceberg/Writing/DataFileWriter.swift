@@ -26,6 +26,9 @@ package final class DataFileWriter {
         package var sortBytesMax = 256 << 20
         /// Rows come in the table's sort order: they are written as they come, and files say that they are sorted.
         package var comesSorted = false
+        /// Rows come from the table's own files, and are written as they are. What has no place is not looked for beforehand: after any
+        /// error the writer is of no use.
+        package var rewrites = false
         /// Keeps what `takeReorderings` gives.
         package var tellsReorderings = false
 
@@ -95,12 +98,14 @@ package final class DataFileWriter {
     ) throws(IcebergError) {
         layout = try FileLayout(table, inputs)
         partitioner = try Partitioner(table, inputs, layout)
-        switch RowOrder.find(table, layout.fields, layout.columns.map(\.type)) {
+        switch RowOrder.find(table, layout.fields) {
         case .unsorted: (order, unsortedReason) = (nil, nil)
         case .order(let found): (order, unsortedReason) = (found, nil)
         case .impossible(let reason): (order, unsortedReason) = (nil, reason)
         }
         self.store = store
+        var settings = settings
+        if settings.rewrites { settings.parquet.keepsExtremeTimes = true }
         self.settings = settings
         self.random = random
         prefix = table.dataLocation
@@ -118,8 +123,11 @@ package final class DataFileWriter {
     package func append(_ batch: [Column], count: Int) throws(IcebergError) -> [Placement] {
         guard count > 0 else { return [] }
         let columns = try layout.converted(batch, count: count)
+        // A single file's own writer refuses a batch before it takes anything of it.
+        let mayBeHalfWritten = sortsRows || !partitioner.spec.fields.isEmpty
+        if mayBeHalfWritten, !settings.rewrites { try layout.check(columns, count: count) }
         var placements: [Placement] = []
-        for part in try partitioner.split(batch, columns, count: count) {
+        for part in try partitioner.split(columns, count: count) {
             appendCount += 1
             let file = try openFile(part.key, part.values)
             placements.append(Placement(path: file.path, firstPosition: file.rowCount, rows: part.rows))
@@ -169,6 +177,12 @@ package final class DataFileWriter {
 
     private func close(_ key: PartitionKey) throws(IcebergError) {
         guard let file = open[key] else { return }
+        guard file.rowCount > 0 else {
+            // Its first batch was refused.
+            file.abandon()
+            open[key] = nil
+            return
+        }
         closed.append(try file.finish())
         open[key] = nil
         if settings.tellsReorderings, let positions = file.positions {

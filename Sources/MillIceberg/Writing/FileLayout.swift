@@ -10,6 +10,8 @@ struct FileLayout {
     private let sources: [Int]
     private let conversions: [ColumnConversion]
     private let inputTypes: [SQLType]
+    /// For each, what tells the values that it has no place for.
+    private let checks: [ColumnParts]
 
     /// - Throws: when a column that is required has no input, or an input no column that could take it.
     init(_ table: TableMetadata, _ inputs: [DataFileWriter.Input]) throws(IcebergError) {
@@ -44,18 +46,19 @@ struct FileLayout {
         guard !columns.isEmpty else { throw .badRequest("nothing is written to the table") }
         (self.columns, self.fields, self.sources, self.conversions) = (columns, fields, sources, conversions)
         inputTypes = inputs.map(\.type)
+        checks = columns.map { ColumnParts(of: $0) }
     }
 
-    /// A batch's columns as the file has them, every value of which the file can hold.
+    /// A batch's columns as the file has them.
     func converted(_ batch: [Column], count: Int) throws(IcebergError) -> [Column] {
         try checkShape(batch, count: count)
-        var result: [Column] = []
-        for (index, column) in columns.enumerated() {
-            let converted = conversions[index].converted(batch[sources[index]], count: count)
-            try Self.check(converted, column, count)
-            result.append(converted)
-        }
-        return result
+        return columns.indices.map { conversions[$0].converted(batch[sources[$0]], count: count) }
+    }
+
+    /// The column of a batch that is written to a field, as the file has it; nil when none is.
+    func converted(_ fieldID: Int, _ batch: [Column], count: Int) -> Column? {
+        guard let index = fields.firstIndex(where: { $0.id == fieldID }) else { return nil }
+        return conversions[index].converted(batch[sources[index]], count: count)
     }
 
     private func checkShape(_ batch: [Column], count: Int) throws(IcebergError) {
@@ -65,53 +68,22 @@ struct FileLayout {
         }
     }
 
-    /// All values of a batch that the file would refuse, in the order of columns; found in one pass.
-    func refusals(_ batch: [Column], count: Int) throws(IcebergError) -> [RefusedValue] {
-        try checkShape(batch, count: count)
-        var result: [RefusedValue] = []
+    /// All values of a batch that the file would refuse, in the order of columns.
+    /// - Parameter converted: as the file has them.
+    func refusals(_ converted: [Column], count: Int) -> [RefusedValue] {
+        columns.indices.flatMap { index in
+            checks[index].unfit(converted[index], count).map { row, reason in
+                RefusedValue(column: columns[index].name, row: row, reason: reason)
+            }
+        }
+    }
+
+    /// Finds what files would refuse, before rows of the batch are in one of several, or wait for theirs to end.
+    /// - Throws: `parquet(.valueDoesNotFit)`, as a file's writer does.
+    func check(_ converted: [Column], count: Int) throws(IcebergError) {
         for (index, column) in columns.enumerated() {
-            let values = conversions[index].converted(batch[sources[index]], count: count)
-            Self.unfit(values, column, count) { row, reason in
-                result.append(RefusedValue(column: column.name, row: row, reason: reason))
-                return true
-            }
-        }
-        return result
-    }
-
-    /// Finds what the file would refuse, before rows of the batch are in files of other partitions.
-    private static func check(_ values: Column, _ column: ParquetColumn, _ count: Int) throws(IcebergError) {
-        var found: RefusedValue?
-        unfit(values, column, count) { row, reason in
-            found = RefusedValue(column: column.name, row: row, reason: reason)
-            return false
-        }
-        if let found { throw .parquet(.valueDoesNotFit(column: found.column, row: found.row, found.reason)) }
-    }
-
-    /// - Parameter body: called with each row whose value has no place in the column, until it says that it has seen enough.
-    private static func unfit(_ values: Column, _ column: ParquetColumn, _ count: Int, _ body: (Int, UnfitValue) -> Bool) {
-        if column.isRequired, !values.hasNoNulls {
-            for row in 0..<count where values.isNull(row) {
-                guard body(row, .missingInRequiredColumn) else { return }
-            }
-        }
-        if column.members != nil || column.form != .plain {
-            for (row, reason) in column.unfit(values, count) { guard body(row, reason) else { return } }
-            return
-        }
-        guard case .numeric(let precision?, let scale?) = column.type else { return }
-        let bound = Decimal.powerOfTen(Int32(precision))
-        let decimals = UnsafePointer(values.values(Decimal.self))
-        for row in 0..<count where !values.isNull(row) {
-            let value = decimals[row]
-            guard value.isFinite else {
-                if body(row, .notFinite) { continue }
-                return
-            }
-            let stored = value.rescaled(to: Int32(scale))
-            let fits = stored.scale == Int32(scale) && stored.unscaled.magnitude < UInt128(bound) && Decimal.order(stored, value) == 0
-            if !fits, !body(row, .tooManyDigits(precision: precision, scale: scale)) { return }
+            guard let found = checks[index].unfit(converted[index], count).first else { continue }
+            throw .parquet(.valueDoesNotFit(column: column.name, row: found.row, found.reason))
         }
     }
 }

@@ -19,6 +19,8 @@ struct KeyPlaces {
 
     private(set) var files: [File] = []
     private var numbers: [String: Int32] = [:]
+    /// Numbers of files that are gone, for others.
+    private var free: [Int32] = []
     private var places: [[UInt8]: Place] = [:]
     private let encoder: KeyEncoder
     private let fieldIDs: [Int]
@@ -45,10 +47,8 @@ struct KeyPlaces {
     func place(of key: [UInt8]) -> Place? { places[key] }
     mutating func remove(_ key: [UInt8]) -> Place? { places.removeValue(forKey: key) }
 
-    mutating func removeAll() -> [Place] {
-        defer { places = [:] }
-        return Array(places.values)
-    }
+    /// Forgets all files with their rows.
+    mutating func removeAll() { (files, numbers, free, places) = ([], [:], [], [:]) }
 
     mutating func set(_ key: [UInt8], _ place: Place) throws(IcebergError) {
         places[key] = place
@@ -58,8 +58,15 @@ struct KeyPlaces {
     /// A file by its path, known from now on. Specs and partitions of files being written are filled in when they are closed.
     mutating func number(of path: String) -> Int32 {
         if let known = numbers[path] { return known }
-        let number = Int32(files.count)
-        files.append(File(path: path, specID: 0, partition: []))
+        let file = File(path: path, specID: 0, partition: [])
+        let number: Int32
+        if let gone = free.popLast() {
+            number = gone
+            files[Int(gone)] = file
+        } else {
+            number = Int32(files.count)
+            files.append(file)
+        }
         numbers[path] = number
         return number
     }
@@ -96,7 +103,7 @@ struct KeyPlaces {
     ///   - pending: paths of those files.
     ///   - takenBack: keys that shall have no row.
     /// - Returns: places of rows that others brought, of keys that are taken back or have a pending row; and the numbers of files that
-    ///   are gone.
+    ///   are gone, which others get from the next call on.
     mutating func takeUp(
         _ table: IcebergTable, branch: String, pending: Set<String>, takenBack: Set<[UInt8]>
     ) throws(IcebergError) -> (replaced: [Place], gone: Set<Int32>) {
@@ -124,6 +131,7 @@ struct KeyPlaces {
                 }
             }
         }
+        free += gone
         return (replaced, gone)
     }
 }

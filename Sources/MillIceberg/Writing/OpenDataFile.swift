@@ -34,7 +34,10 @@ final class OpenDataFile {
         self.partition = partition
         self.specID = specID
         do throws(IOFailure) { object = try store.openForWriting(path) } catch { throw .io(error) }
-        do throws(ParquetError) { writer = try ParquetWriter(object, layout.columns, options) } catch { throw .parquet(error) }
+        do throws(ParquetError) { writer = try ParquetWriter(object, layout.columns, options) } catch {
+            object.abandon()
+            throw .parquet(error)
+        }
     }
 
     var byteCount: Int { writer.byteCount + sortByteCount }

@@ -1,3 +1,4 @@
+import MillBase
 package import MillColumnar
 import MillIO
 import MillObjectStore
@@ -32,6 +33,8 @@ package final class TableWriter {
     private var owed: Set<[UInt8]> = []
     /// Keys that have had a row taken back since the last commit, and got no other.
     private var takenBack: Set<[UInt8]> = []
+    /// Whether the next commit takes away all that the table has.
+    private var isCleared = false
     private var epoch: Int64?
     private var rowCount: Int64 = 0
     private var layout: FileLayout
@@ -59,25 +62,31 @@ package final class TableWriter {
     /// The snapshot that `places` are of.
     private var base: Int64?
 
-    /// Rows and deletes since the last commit, and compressed bytes of files that are not committed.
-    package var pendingRowCount: Int64 { rowCount }
+    /// Rows and deletes since the last commit, emptying the table counting as one, and compressed bytes of files that are not committed.
+    package var pendingRowCount: Int64 { rowCount + (isCleared ? 1 : 0) }
     package var pendingByteCount: Int {
         guard let writer else { return 0 }
         return writer.closedFiles.reduce(writer.openByteCount) { $0 + Int(clamping: $1.fileByteCount) }
     }
 
-    /// Deletes all rows that the table has, and those written since the last commit, before what is written from here on and in one step
-    /// with it. Only of a table with a key.
+    /// Empties the table before what is written from here on, and in one step with it: all files go that it has when the commit is made,
+    /// whoever wrote them and when. What was written since the last commit is not committed at all. Only of a table with a key.
     package func clear() throws(IcebergError) {
         guard key != nil else { throw .badRequest("a table is emptied by its key, and it has none") }
-        let gone = places?.removeAll() ?? []
-        for place in gone { delete(place) }
-        rowCount += Int64(gone.count)
+        dropWriter()
+        places?.removeAll()
+        (deletes, owed, takenBack, rowCount) = ([:], [], [], 0)
+        isCleared = true
+    }
+
+    private func dropWriter() {
+        writer?.abandon()
+        (writer, unplaced) = (nil, [:])
     }
 
     /// All values of a batch that the table would not take: of rows without them `write` refuses none.
     package func refusals(_ columns: [Column], count: Int) throws(IcebergError) -> [RefusedValue] {
-        try layout.refusals(columns, count: count)
+        layout.refusals(try layout.converted(columns, count: count), count: count)
     }
 
     /// Writes a batch of an epoch. A refused batch (`parquet(.valueDoesNotFit)`) leaves everything as it was.
@@ -85,19 +94,18 @@ package final class TableWriter {
     package func write(_ columns: [Column], count: Int, weights: Weights?, of epoch: Int64) throws(IcebergError) {
         if epoch != self.epoch { owed = [] }
         self.epoch = epoch
+        guard let key else { return try add(columns, count, weights) }
         var added: [UInt32] = []
         var removed: [Int] = []
         for row in 0..<count {
             let weight = weights?.values[row] ?? 1
             if weight < 0 { removed.append(row) }
             // A key has one row, however often it comes.
-            for _ in 0..<(key == nil ? max(0, weight) : min(1, max(0, weight))) { added.append(UInt32(row)) }
+            if weight > 0 { added.append(UInt32(row)) }
         }
-        guard removed.isEmpty || key != nil else { throw .badRequest("rows are taken back from a table that is only added to") }
         // First what may be refused.
         let placements = try write(columns, added)
         rowCount += Int64(removed.count + added.count)
-        guard let key else { return }
         let encoded = places?.keys(try keyColumns(columns, key, count), count: count) ?? []
         for row in removed { takeBack(encoded[row]) }
         let isSorted = writer?.sortsRows == true
@@ -117,6 +125,38 @@ package final class TableWriter {
         takeReorderings()
     }
 
+    /// Without a key a row comes as often as its weight says, which may be more often than a batch has rows.
+    private func add(_ columns: [Column], _ count: Int, _ weights: Weights?) throws(IcebergError) {
+        func weight(_ row: Int) -> Int64 { weights?.values[row] ?? 1 }
+        guard (0..<count).allSatisfy({ weight($0) >= 0 }) else {
+            throw .badRequest("rows are taken back from a table that is only added to")
+        }
+        let total = (0..<count).reduce(Int64(0)) { $0.plus(weight($1)) }
+        let partMax = max(count, Limits.batchRowsMax)
+        if total > Int64(partMax) {
+            // Of several parts the first would be written before another is refused.
+            let refused = try refusals(columns, count: count).first { weight($0.row) > 0 }
+            if let refused { throw .parquet(.valueDoesNotFit(column: refused.column, row: refused.row, refused.reason)) }
+        }
+        var rows: [UInt32] = []
+        for row in 0..<count {
+            var left = weight(row)
+            while left > 0 {
+                let step = min(left, Int64(partMax - rows.count))
+                rows.append(contentsOf: repeatElement(UInt32(row), count: Int(step)))
+                left -= step
+                if rows.count == partMax { try addPart(columns, &rows) }
+            }
+        }
+        try addPart(columns, &rows)
+    }
+
+    private func addPart(_ columns: [Column], _ rows: inout [UInt32]) throws(IcebergError) {
+        _ = try write(columns, rows)
+        rowCount += Int64(rows.count)
+        rows.removeAll(keepingCapacity: true)
+    }
+
     /// Rows of files that were sorted are elsewhere than where they came.
     private func takeReorderings() {
         for reordering in writer?.takeReorderings() ?? [] {
@@ -131,11 +171,10 @@ package final class TableWriter {
     private func keyColumns(_ columns: [Column], _ key: [Int], _ count: Int) throws(IcebergError) -> [Column] {
         var result: [Column] = []
         for place in key {
-            let input = inputs[place]
-            guard let field = table.metadata.currentSchema.fields.first(where: { $0.id == input.fieldID }),
-                let conversion = ColumnConversion(from: input.type, to: field.type)
+            guard let field = layout.fields.first(where: { $0.id == inputs[place].fieldID }),
+                let column = layout.converted(field.id, columns, count: count)
             else { throw .badRequest("the key has a column that the table lacks") }
-            result.append(conversion.converted(columns[place], count: count))
+            result.append(field.type == .uuid ? column.canonicalUUIDs(count) : column)
         }
         return result
     }
@@ -193,14 +232,14 @@ package final class TableWriter {
             throw error
         }
         try take(done)
-        (deletes, takenBack) = ([:], [])
+        (deletes, takenBack, isCleared) = ([:], [], false)
         rowCount = 0
         base = snapshotID
         return snapshotID
     }
 
     /// Rows of others have keys, too. So with a key a change is made on top of what it was found by; when others were faster, what they
-    /// brought is looked through first.
+    /// brought is looked through first. Where all goes nothing needs to be.
     private func commit(_ files: [DataFile], _ fill: (inout SnapshotChange) -> Void) throws(IcebergError) -> (IcebergTable, Int64?) {
         var limits = settings.commit
         limits.take(table.metadata.properties)
@@ -209,10 +248,11 @@ package final class TableWriter {
             attempt += 1
             var change = SnapshotChange.rowDelta(files, rowDeletes(), basedOn: base)
             change.isAlwaysMade = true
-            change.isOnlyOnItsBase = key != nil
+            change.isOnlyOnItsBase = key != nil && !isCleared
+            if isCleared { (change.operation, change.removesAll) = (files.isEmpty ? .delete : .overwrite, true) }
             fill(&change)
             do throws(IcebergError) { return try SnapshotCommit.run(change, on: table, settings.commit) } catch {
-                guard case .commitConflict = error, key != nil, attempt < limits.triesMax else { throw error }
+                guard case .commitConflict = error, change.isOnlyOnItsBase, attempt < limits.triesMax else { throw error }
                 settings.commit.pause(limits.backoff.next(table.random))
                 try takeUpOthers(Set(files.map(\.path)))
             }
@@ -252,7 +292,9 @@ package final class TableWriter {
 
     /// Takes up a table that was changed by the same server in between, such as by compaction. Only right after a commit.
     package func resume(_ table: IcebergTable) throws(IcebergError) {
-        precondition(writer == nil && deletes.isEmpty, "what was written is committed first")
+        precondition(pendingRowCount == 0, "what was written is committed first")
+        // One whose only batches were refused.
+        dropWriter()
         try take(table)
         try places?.refresh(table, branch: settings.commit.branch)
         base = table.metadata.snapshot(ofBranch: settings.commit.branch)?.id

@@ -43,18 +43,14 @@ final class ColumnChunkWriter {
     /// After so many values, three of four of them distinct, a dictionary is given up at once.
     private static let judgedEarly = 4096
 
-    /// - Parameter place: of a leaf that is part of a nested column.
-    init(
-        _ column: ParquetColumn, _ options: ParquetWriterOptions, _ compressor: PageCompressor, place: LeafPlace? = nil
-    ) throws(ParquetError) {
-        self.column = column
-        self.place = place ?? LeafPlace(path: [column.name], definitionMax: column.isRequired ? 0 : 1, repetitionMax: 0)
+    /// - Parameter leaf: whose values are filled in before each `append`.
+    init(_ leaf: ColumnParts.Leaf, _ options: ParquetWriterOptions, _ compressor: PageCompressor) throws(ParquetError) {
+        (column, place, dense) = (leaf.column, leaf.place, leaf.values)
         self.options = options
         self.compressor = compressor
-        storage = ColumnStorage(column, options)
+        storage = dense.storage
         fallback = try Self.encoding(column, storage, options)
         startsWithDictionary = column.encoding == .automatic && storage.form != .boolean
-        dense = DenseValues(column, storage)
         values = PageValues(storage)
         bounds = ValueBounds(storage)
         begin()
@@ -91,17 +87,14 @@ final class ColumnChunkWriter {
     /// Compressed bytes kept, and what the page at hand may come to.
     var byteCount: Int { chunk.pages.count + values.byteCount + numbers.count }
 
-    /// Takes the values of a batch apart; nothing is written yet.
-    func prepare(_ source: Column, count: Int) throws(ParquetError) { try dense.fill(source, count: count) }
-
-    /// Writes the values that were prepared, and ends the page when it is full.
+    /// Writes the values that were filled in, and ends the page when it is full.
     func append(_ source: Column, count: Int) {
         if values.byteCount + numberedByteCount + dense.pageByteCount > PageValues.byteCountMax { endPage() }
         if !column.isRequired { appendValidity(source, count) }
         appendDense(rows: count, entries: count)
     }
 
-    /// The same for a leaf of a nested column: whole rows of it, whose values were prepared.
+    /// The same for a leaf of a nested column: whole rows of it.
     func append(_ leaf: NestedShredder.Leaf, rows: Int) {
         if values.byteCount + numberedByteCount + dense.pageByteCount > PageValues.byteCountMax { endPage() }
         if place.definitionMax > 0 { definitions += leaf.definitions }

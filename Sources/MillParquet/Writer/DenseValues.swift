@@ -6,7 +6,8 @@ import MillColumnar
 /// values stay where the batch has them. Used again for every batch.
 final class DenseValues {
     private let column: ParquetColumn
-    private let storage: ColumnStorage
+    let storage: ColumnStorage
+    private let keepsExtremeTimes: Bool
     /// Where values lie that could not stay where they were.
     private var scratch = OutputBytes()
     /// Bytes of values that the batch does not have as they are stored: decimals as bytes, intervals as text.
@@ -18,9 +19,10 @@ final class DenseValues {
     /// What the values take in a page, written plainly.
     var pageByteCount: Int { storage.isBytes ? byteCount + 4 * count : count * storage.stride }
 
-    init(_ column: ParquetColumn, _ storage: ColumnStorage) {
+    init(_ column: ParquetColumn, _ options: ParquetWriterOptions) {
         self.column = column
-        self.storage = storage
+        storage = ColumnStorage(column, options)
+        keepsExtremeTimes = options.keepsExtremeTimes
         values = UnsafeRawPointer(scratch.base)
     }
 
@@ -28,6 +30,7 @@ final class DenseValues {
         if column.isRequired, let row = (0..<count).first(where: { source.isNull($0) }) {
             throw .valueDoesNotFit(column: column.name, row: row, .missingInRequiredColumn)
         }
+        if !keepsExtremeTimes { try checkTimes(source, count) }
         scratch.truncate(to: 0)
         values = UnsafeRawPointer(scratch.room(count * storage.stride))
         self.count = 0
@@ -46,6 +49,27 @@ final class DenseValues {
         default: keep(source, count)
         }
         if storage.isBytes { try measure(source) }
+    }
+
+    /// SQL's infinities are its extreme numbers, and would be years to others; the end of a day is no time of day in the format.
+    private func checkTimes(_ source: Column, _ count: Int) throws(ParquetError) {
+        switch column.type {
+        case .date: try refuse(.infinite, source, count) { (days: Int32) in days == .max || days == .min }
+        case .timestamp, .timestamptz: try refuse(.infinite, source, count) { (micros: Int64) in micros == .max || micros == .min }
+        case .time: try refuse(.endOfDay, source, count) { (micros: Int64) in micros >= TimeUnits.microsPerDay }
+        default: break
+        }
+    }
+
+    @inline(__always)
+    private func refuse<T: BitwiseCopyable>(
+        _ reason: UnfitValue, _ source: Column, _ count: Int, _ isUnfit: (T) -> Bool
+    ) throws(ParquetError) {
+        let values = UnsafePointer(source.values(T.self))
+        var isAny = false
+        for row in 0..<count where isUnfit(values[row]) { isAny = true }
+        guard isAny, let row = (0..<count).first(where: { isUnfit(values[$0]) && !source.isNull($0) }) else { return }
+        throw .valueDoesNotFit(column: column.name, row: row, reason)
     }
 
     /// Values that are stored as the batch has them.

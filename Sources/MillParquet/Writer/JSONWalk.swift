@@ -12,8 +12,10 @@ struct JSONWalk {
     init(_ bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
 
     private mutating func skipSpace() {
-        while at < bytes.count, bytes[at] == 32 || (9...13).contains(bytes[at]) { at += 1 }
+        while at < bytes.count, Self.isSpace(bytes[at]) { at += 1 }
     }
+
+    private static func isSpace(_ byte: UInt8) -> Bool { byte == 32 || (9...13).contains(byte) }
 
     /// Of the value that comes next.
     mutating func kind() -> Kind {
@@ -106,9 +108,13 @@ struct JSONWalk {
     mutating func bare(into text: inout [UInt8]) {
         text.removeAll(keepingCapacity: true)
         skipSpace()
-        while at < bytes.count, ![UInt8(ascii: ","), UInt8(ascii: "]"), UInt8(ascii: "}"), 32].contains(bytes[at]) {
+        while at < bytes.count, !Self.endsBare(bytes[at]) {
             text.append(bytes[at])
             at += 1
         }
+    }
+
+    private static func endsBare(_ byte: UInt8) -> Bool {
+        byte == UInt8(ascii: ",") || byte == UInt8(ascii: "]") || byte == UInt8(ascii: "}") || isSpace(byte)
     }
 }

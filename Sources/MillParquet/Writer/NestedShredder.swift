@@ -13,12 +13,26 @@ final class NestedShredder {
         fileprivate(set) var values: Column
         var definitions: [UInt32] = []
         var repetitions: [UInt32] = []
+
+        /// The row that one of `values` is part of.
+        func row(ofValue index: Int, _ place: LeafPlace) -> Int {
+            var (row, left) = (-1, index)
+            for (definition, repetition) in zip(definitions, repetitions) {
+                if repetition == 0 { row += 1 }
+                guard definition == place.definitionMax else { continue }
+                if left == 0 { break }
+                left -= 1
+            }
+            return row
+        }
     }
 
     let root: NestedNode
     private let types: [SQLType]
     private(set) var leaves: [Leaf] = []
     private var text: [UInt8] = []
+    /// Of the objects that are being taken apart, outermost first: which members have come.
+    private var isPut: [Bool] = []
 
     /// What a value has no place for.
     private struct Refused: Error {
@@ -31,6 +45,7 @@ final class NestedShredder {
     /// - Throws: `valueDoesNotFit`, with the row.
     func fill(_ source: Column, count: Int) throws(ParquetError) {
         leaves = types.map { Leaf(values: Column($0, capacity: max(count, 16))) }
+        isPut.removeAll(keepingCapacity: true)
         let views = UnsafePointer(source.values(StringView.self))
         for row in 0..<count {
             do throws(Refused) {
@@ -98,20 +113,22 @@ final class NestedShredder {
         _ members: [(name: [UInt8], node: NestedNode)], of node: NestedNode, _ walk: inout JSONWalk, _ repetition: Int, _ level: Int
     ) throws(Refused) {
         // JSON has members in an order of its own; leaves need not be filled in theirs.
-        var isPut = [Bool](repeating: false, count: members.count)
+        let start = isPut.count
+        isPut.append(contentsOf: repeatElement(false, count: members.count))
         var more = walk.enter()
         while more {
             walk.name(into: &text)
-            guard let place = members.firstIndex(where: { $0.name == text }), !isPut[place] else {
+            guard let place = members.firstIndex(where: { $0.name == text }), !isPut[start + place] else {
                 throw Refused(reason: .unknownMember(String(decoding: text, as: UTF8.self)))
             }
-            isPut[place] = true
+            isPut[start + place] = true
             try put(members[place].node, &walk, repetition: repetition, definition: level)
             more = walk.next()
         }
-        for (place, member) in members.enumerated() where !isPut[place] {
+        for (place, member) in members.enumerated() where !isPut[start + place] {
             try putMissing(member.node, repetition: repetition, definition: level)
         }
+        isPut.removeLast(members.count)
     }
 
     /// The value that `text` says.

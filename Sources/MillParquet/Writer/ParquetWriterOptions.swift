@@ -63,6 +63,8 @@ package struct ParquetWriterOptions: Sendable {
     package var writesDecimalsAsBytes = false
     /// Timestamps as INT96, in UTC: what Hive and Impala read.
     package var writesTimestampsAsInt96 = false
+    /// Infinite dates and timestamps, and 24:00:00, as the extreme numbers that they are here: of rows that were in files like that.
+    package var keepsExtremeTimes = false
     /// What a numeric without precision and scale is in the file.
     package var unconstrainedNumeric = (precision: 28, scale: 10)
     /// Rows after which a row group ends.

@@ -56,6 +56,25 @@ import Testing
         #expect(try world.rows() == ["1 a", "5 e"])
     }
 
+    @Test func infiniteTimesAndTheEndOfADayAreRefused() throws {
+        try makeTable([
+            NestedField(1, "id", .int), NestedField(2, "at", .timestamptz), NestedField(3, "day", .date), NestedField(4, "clock", .time),
+        ])
+        let sink = try world.sink("id:int at:tstz day:date clock:time")
+        let target = try sink.prepare()
+        let writer = try sink.open(sink: name, incarnation: target.incarnation)
+        let columns = [SQLType.int32, .timestamptz, .date, .time].map { Column($0, capacity: 4) }
+        let rows: [[Int64]] = [[1, .max, 0, 0], [2, 0, Int64(Int32.min), 0], [3, 0, 0, 86_400_000_000], [4, 0, 0, 0]]
+        for row in rows {
+            for (column, value) in zip(columns, row) { column.append(Scalar.int(value)) }
+        }
+        let refused = try writer.write(DeltaBatch(columns: columns, count: 4), epoch: 1)
+        #expect(refused.map(\.row) == [0, 1, 2] && refused.map(\.column) == ["at", "day", "clock"])
+        #expect(refused.last?.reason == "24:00:00 has no place in a file, whose times end before it")
+        try writer.commit(through: 1)
+        #expect(try world.rows().count == 1)
+    }
+
     @Test func aRefusedRowOfAnUpsertTakesTheOldOneAway() throws {
         try makeTable([NestedField(1, "id", .long, isRequired: true), NestedField(2, "n", .decimal(precision: 3, scale: 0))])
         let sink = try world.sink("id:int n:numeric", key: [0])
