@@ -97,6 +97,8 @@ import Testing
             #expect(warnings() == [warning])
             #expect(try await world.run("SELECT * FROM w").last?.rows == [["3"]])
             #expect(warnings() == [warning])
+            #expect(try await world.run("SELECT count(*) FROM s").last?.rows == [["2"]])
+            #expect(warnings() == [warning])
             try await world.run("SELECT * FROM t")
             #expect(warnings() == [])
         }

@@ -44,7 +44,7 @@ import Testing
         #expect(try sample.scanned(.asOf(millis: second.timestampMillis)).count == 30)
         #expect(throws: IcebergError.missing("snapshot 1 of the table, which may have expired")) { try sample.scanned(.snapshot(1)) }
         #expect(throws: IcebergError.missing("branch or tag \"x\" of the table")) { try sample.scanned(.reference("x")) }
-        #expect(throws: IcebergError.missing("a snapshot of the table as old as that")) { try sample.scanned(.asOf(millis: 1)) }
+        #expect(throws: IcebergError.missing("snapshot of the table as old as that")) { try sample.scanned(.asOf(millis: 1)) }
     }
 
     @Test func columnsAreKnownByTheirIdentifiers() throws {

@@ -36,6 +36,11 @@ extension Engine {
     /// - Throws: 42P01 when the catalog has no such table, and what the connector throws.
     private func follow(_ wanted: FollowedTables.Wanted, _ tables: FollowedTables, session: SessionContext) async throws(SQLError) {
         let (table, attached, assembly) = (wanted.table, attached, assembly)
+        if let level = table.namespace.first(where: { $0.contains(".") }) {
+            throw SQLError(
+                .featureNotSupported, "a view over a table in namespace \"\(level)\", which has a dot in its name, is not supported",
+                hint: "Query it by its name in a SELECT.", at: wanted.span)
+        }
         let options = [
             ("connector", "iceberg"), ("catalog.name", table.catalog), ("database.name", table.namespace.joined(separator: ".")),
             ("table.name", table.name),
@@ -52,9 +57,17 @@ extension Engine {
             try await definitions.lock(unless: session.cancellation)
             defer { definitions.unlock() }
             // Another view may have been faster.
-            guard catalog.object(schema: "public", name: table.description) == nil else { return }
+            if let there = catalog.object(schema: "public", name: table.description) {
+                guard there.kind == .source else {
+                    throw SQLError(
+                        .duplicateTable, "\(there.kind.rawValue) \"\(there.name)\" has the name of the source that would follow the table of a catalog",
+                        hint: "Drop it, or make a source of the table by another name: CREATE SOURCE.")
+                }
+                return
+            }
             var changed = catalog
-            let text = "CREATE SOURCE \"\(table)\" WITH (\(options.map { "'\($0.name)' = '\($0.value)'" }.joined(separator: ", ")))"
+            let name = Self.quoted("\(table)", "\"")
+            let text = "CREATE SOURCE \(name) WITH (\(options.map { "'\($0.name)' = \(Self.quoted($0.value, "'"))" }.joined(separator: ", ")))"
             let object = try changed.create(
                 CatalogObject(
                     id: ObjectID(0), schemaName: "public", name: table.description, kind: .source,
@@ -65,6 +78,10 @@ extension Engine {
             catalog = changed
             register(object, found.made, origin: origin)
         } catch { throw wanted.span.map { error.located(at: $0) } ?? error }
+    }
+
+    private static func quoted(_ text: String, _ quote: Character) -> String {
+        String(quote) + text.flatMap { $0 == quote ? [quote, quote] : [$0] } + String(quote)
     }
 
     private static func missing(_ table: CatalogTable, _ attached: AttachedCatalogs) throws(SQLError) -> SQLError {

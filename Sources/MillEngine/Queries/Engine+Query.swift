@@ -58,7 +58,7 @@ extension Engine {
             return run
         }
         let (record, tables) = await images(Array(stored.keys), transaction)
-        run.warnings = standstills(of: Array(stored.keys), record)
+        run.warnings = standstills(of: stored.keys + sourceIDs.filter { record.offsets[$0]?.isEmpty == false }, record)
         for (id, relation) in stored {
             guard let parts = tables[id], parts.count == options.workerCount, let object = catalog.object(id) else {
                 throw SQLError(.undefinedTable, "relation \"\(relation.name)\" does not exist")

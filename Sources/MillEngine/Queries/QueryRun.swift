@@ -191,6 +191,12 @@ private final class QueryCircuit: RenderInputs {
         result.onCancel { arrived.signal() }
         for (split, end) in range.end.sorted(by: { $0.key < $1.key }) where !result.isDone {
             var offset = range.definition.origin[split] ?? SplitOffset(0)
+            guard offset <= end else {
+                throw SQLError(
+                    .objectNotInPrerequisiteState,
+                    "\"\(split.name)\" of source \"\(range.definition.name)\" ends at \(end.position), before \(offset.position), where the source begins",
+                    hint: "It was made anew or set back. Drop the source and create it again.")
+            }
             guard offset < end else { continue }
             let reader = try range.definition.connector.openReader(split, at: offset, onData: { arrived.signal() })
             defer { reader.close() }

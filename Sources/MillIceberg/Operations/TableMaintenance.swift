@@ -38,12 +38,12 @@ package struct TableMaintenance {
             return settings
         }
 
-        /// For a table that gets a snapshot every second or minute: those of ten minutes, 10 at least and 600 at most.
+        /// For a table that gets a snapshot every second or minute: those of ten minutes, 10 at least and 200 at most.
         package static var frequentExpiry: SnapshotExpiry.Settings {
             var settings = SnapshotExpiry.Settings()
             settings.keepMin = 10
             settings.age = .seconds(600)
-            settings.keepMax = 600
+            settings.keepMax = 200
             return settings
         }
     }

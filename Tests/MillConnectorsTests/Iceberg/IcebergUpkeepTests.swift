@@ -57,7 +57,7 @@ import Testing
     }
 
     private func checkBounds(_ table: IcebergTable, _ when: String) throws {
-        #expect(table.metadata.snapshots.count <= 610, "\(when)")
+        #expect(table.metadata.snapshots.count <= 210, "\(when)")
         #expect(table.metadata.metadataLog.count <= 100, "\(when)")
         let manifests = try table.manifests(of: table.metadata.snapshot(ofBranch: "main"))
         #expect(manifests.count <= 70, "\(manifests.count) manifests, \(when)")

@@ -29,6 +29,8 @@ final class TableFollower: Sendable {
         /// Goes up when either changes.
         var version = 0
         var tableUUID: String?
+        /// Those that the columns had first.
+        var fieldIDs: [Int]?
         var listeners: [Int: @Sendable () -> Void] = [:]
         var listenerCount = 0
         var watch: Task<Void, Never>?
@@ -150,7 +152,17 @@ final class TableFollower: Sendable {
                 .featureNotSupported, "\(name) has format version \(table.metadata.formatVersion), whose commits are not numbered",
                 hint: "Upgrade it to format version 2, or query it by catalog.namespace.table.")
         }
-        return Head(table: table, lineage: lineage, fieldIDs: try fieldIDs(table.metadata.currentSchema, name))
+        let found = try fieldIDs(table.metadata.currentSchema, name)
+        let known = state.withLock { state in
+            state.fieldIDs = state.fieldIDs ?? found
+            return state.fieldIDs ?? found
+        }
+        if let place = zip(known, found).map({ $0 != $1 }).firstIndex(of: true) {
+            throw SQLError(
+                .objectNotInPrerequisiteState, "column \"\(fields[place].name)\" of \(name) is another one than it was",
+                detail: "It was dropped or renamed, and another got its name.", hint: "Create the source again.")
+        }
+        return Head(table: table, lineage: lineage, fieldIDs: found)
     }
 
     private func fieldIDs(_ schema: IcebergSchema, _ name: String) throws(SQLError) -> [Int] {
@@ -211,6 +223,12 @@ final class TableFollower: Sendable {
             return try step(plan, of: snapshot, .whole, head)
         case .added: return try added(by: try snapshot(at: place, head), head)
         case .done:
+            // Its rows are to be read whole by those who have read nothing: nobody gets from here into the middle of that.
+            if let aim, aim.phase == .whole, aim.sequenceNumber > place.sequenceNumber {
+                throw SQLError(
+                    .objectNotInPrerequisiteState, "views over table \"\(options.table)\" read different snapshots of it",
+                    hint: "REBUILD the view that stands still.")
+            }
             guard let newest = lineage.first, newest.sequenceNumber >= place.sequenceNumber else {
                 guard place.sequenceNumber == 0 else { throw rolledBack(place) }
                 return nil

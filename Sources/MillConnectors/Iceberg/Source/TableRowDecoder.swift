@@ -34,11 +34,16 @@ package final class TableRowDecoder: Decoder {
             var row = range.range.lowerBound - base
             let end = range.range.upperBound - base
             while row < end {
-                guard var part = try takePart(of: rows, at: row) else { break }
+                guard var part = try takePart(of: rows, at: row) else {
+                    throw .malformed(location: "\(rows.table.identifier)", what: "a snapshot has no row \(row)")
+                }
                 let last = min(end, rows.parts[part.part].end)
                 while part.next < last, let batch = try part.reader.next(atMost: Int(clamping: last - part.next)) {
                     guard batch.count > 0 else { continue }
                     DeltaBatch(columns: batch.columns, count: batch.count).forEachPart { batches.append($0) }
+                }
+                guard part.next >= last else {
+                    throw .malformed(location: rows.parts[part.part].task.file.path, what: "it ends before row \(last - rows.parts[part.part].start)")
                 }
                 if part.next < rows.parts[part.part].end { open.append(part) }
                 row = last
