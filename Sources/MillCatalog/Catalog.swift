@@ -96,7 +96,7 @@ package struct Catalog: CatalogReader {
             throw SQLError(.undefinedTable, "relation \"\(schema.map { $0 + "." } ?? "")\(name)\" does not exist")
         }
         guard object.kind == kind else {
-            throw SQLError(.wrongObjectType, "\"\(name)\" is not a \(kind.rawValue)", hint: object.kind.dropHint)
+            throw SQLError(.wrongObjectType, "\"\(name)\" is not a \(kind.rawValue)", hint: "It is a \(object.kind.rawValue).")
         }
         return object
     }
@@ -106,7 +106,11 @@ package struct Catalog: CatalogReader {
     /// - Returns: what was removed, in an order in which nothing is removed before its dependents.
     /// - Throws: as `require`, and 2BP01 naming the dependents without `cascade`.
     package mutating func drop(_ kind: CatalogObject.Kind, schema: String?, name: String, cascade: Bool) throws(SQLError) -> [CatalogObject] {
-        let object = try require(kind, schema: schema, name: name)
+        let object: CatalogObject
+        do throws(SQLError) { object = try require(kind, schema: schema, name: name) } catch {
+            guard error.sqlState == .wrongObjectType, let hint = self.object(schema: schema, name: name)?.kind.dropHint else { throw error }
+            throw SQLError(error.sqlState, error.message, hint: hint)
+        }
         guard kind != .system else {
             throw SQLError(.wrongObjectType, "\"\(name)\" is a system relation", hint: "System relations cannot be dropped.")
         }

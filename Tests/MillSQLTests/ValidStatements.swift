@@ -103,6 +103,7 @@ enum ValidStatements {
         "CREATE SINK s INTO t (a, b) AS SELECT 1 FROM x WITH (connector = 'blackhole') FORMAT PLAIN ENCODE JSON (force_append_only = 'true')",
         "CREATE SINK IF NOT EXISTS s FROM mv WITH (type = 'upsert', primary_key = 'a,b')",
         "CREATE SCHEMA IF NOT EXISTS s",
+        "CREATE SOURCE s WITH (connector = 'iceberg', monitor-interval = '500ms', a.b-c-d = 'x')",
         "CREATE CATALOG IF NOT EXISTS lake WITH ('type' = 'iceberg', uri = 'http://localhost:8181/api/catalog')",
         "DROP CATALOG IF EXISTS lake",
         "SHOW CATALOGS",

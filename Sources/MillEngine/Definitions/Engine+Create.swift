@@ -21,11 +21,20 @@ extension Engine {
         return true
     }
 
+    /// - Throws: 0A000 for OR REPLACE of what is there: those that read it would have to be planned anew.
+    private func refuseReplacing(_ name: ObjectName, orReplace: Bool) throws(SQLError) {
+        guard orReplace, let there = catalog.object(schema: name.schemaName, name: name.last.name) else { return }
+        throw SQLError(
+            .featureNotSupported, "CREATE OR REPLACE of \(there.kind.rawValue) \"\(there.name)\", which is there, is not supported", hint: "Drop it first.",
+            at: name.span.source)
+    }
+
     package func create(_ statement: CreateRelation, definition: String, session: SessionContext, _ notices: inout [SQLError]) async throws(SQLError) {
         try await definitions.lock(unless: session.cancellation)
         var isLocked = true
         defer { if isLocked { definitions.unlock() } }
         if existing(statement.name, ifNotExists: statement.ifNotExists, &notices) { return }
+        try refuseReplacing(statement.name, orReplace: statement.orReplace)
         let binder = Binder(catalog: reader, context: session.binderContext(.statement(now: environment.clock.nowMicros)))
         let bound = try binder.bind(createRelation: statement)
         var draft = CatalogObject(
@@ -214,6 +223,7 @@ extension Engine {
         var isLocked = true
         defer { if isLocked { definitions.unlock() } }
         if existing(statement.name, ifNotExists: statement.ifNotExists, &notices) { return }
+        try refuseReplacing(statement.name, orReplace: statement.orReplace)
         var draft = try draft(statement, definition: definition, session)
         while !recovering(draft.inputs).isEmpty {
             definitions.unlock()

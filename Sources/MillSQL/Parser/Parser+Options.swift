@@ -30,7 +30,7 @@ extension Parser {
         return option
     }
 
-    /// `connector`, `properties.bootstrap.server`, `"a.b"`, `'a.b'`.
+    /// `connector`, `properties.bootstrap.server`, `monitor-interval`, `"a.b"`, `'a.b'`.
     private mutating func parseOptionKey() throws(SQLError) -> WithOption {
         let start = start
         if isString {
@@ -38,9 +38,17 @@ extension Parser {
         }
         var isQuoted = kind != .word
         var key = try parseLabel().name
-        while accept(.dot) {
-            isQuoted = isQuoted || kind != .word
-            key += "." + (try parseLabel().name)
+        while true {
+            if accept(.dot) {
+                isQuoted = isQuoted || kind != .word
+                key += "." + (try parseLabel().name)
+            } else if isSymbol("-"), Self.isLabel(ahead(1)) {
+                advance()
+                isQuoted = true
+                key += "-" + (try parseLabel().name)
+            } else {
+                break
+            }
         }
         return WithOption(key: key, isKeyQuoted: isQuoted, value: nil, span: span(from: start))
     }
