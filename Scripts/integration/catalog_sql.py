@@ -135,6 +135,8 @@ def together(checks, connection, lake):
     for statement, state in [
             ("SELECT * FROM dev.shop.missing", "42P01"), ("SELECT * FROM dev.nowhere.types", "42P01"), ("SELECT * FROM shopp.shop.types", "42P01"),
             ("CREATE SINK s AS SELECT * FROM dev.shop.types FOR SYSTEM_VERSION AS OF 1 WITH (connector = 'fs', type = 'append-only', path = '/nowhere')", "0A000"), ("SELECT * FROM names FOR SYSTEM_TIME AS OF now()", "0A000"),
+            ("INSERT INTO dev.shop.types VALUES (1)", "0A000"),
+            ("DELETE FROM dev.shop.types", "0A000"), ("DROP TABLE IF EXISTS dev.shop.types", "0A000"), ("CREATE TABLE dev.shop.made (a INT)", "0A000"),
             ("DESCRIBE dev.shop.nothing", "42P01"), ("DESCRIBE nowhere.shop.types", "3D000"), ("DROP CATALOG dev", "0A000"),
             ("SHOW TABLES FROM dev.nowhere", "3F000"), ("SHOW SCHEMAS FROM nowhere", "3D000")]:
         found, text = error_of(connection, statement)

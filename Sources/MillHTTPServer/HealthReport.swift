@@ -11,11 +11,11 @@ package struct HealthReport: Sendable {
         case stopping
     }
 
-    /// A materialized view.
+    /// A materialized view, or a sink.
     package struct Job: Sendable {
         package var id: ObjectID
         package var name: String
-        /// As in SHOW JOBS.
+        /// As in SHOW JOBS, or SHOW SINKS.
         package var state: String
         package var reason: String?
         /// Since when it does not get on, and when it is tried again; microseconds since 1970.
@@ -37,21 +37,23 @@ package struct HealthReport: Sendable {
     package var state: State
     package var reason: String?
     package var jobs: [Job]
+    package var sinks: [Job]
     package var metrics: [MetricFamily]
     /// Where the embedded table catalog answers; nil when it is off.
     package var catalogAddress: String?
 
-    package init(state: State, reason: String? = nil, jobs: [Job] = [], metrics: [MetricFamily] = []) {
+    package init(state: State, reason: String? = nil, jobs: [Job] = [], sinks: [Job] = [], metrics: [MetricFamily] = []) {
         self.state = state
         self.reason = reason
         self.jobs = jobs
+        self.sinks = sinks
         self.metrics = metrics
     }
 
     /// What clients are sent to the server for can be done.
     package var isReady: Bool { state == .serving }
 
-    /// `{"live":true,"ready":...,"state":...,"reason":...,"jobs":[...]}`; times in microseconds since 1970.
+    /// `{"live":true,"ready":...,"state":...,"reason":...,"jobs":[...],"sinks":[...]}`; times in microseconds since 1970.
     var json: String {
         var text = JSONText()
         text.object { text in
@@ -60,15 +62,17 @@ package struct HealthReport: Sendable {
             text.field("state") { $0.value(state.rawValue) }
             text.field("reason") { $0.value(reason) }
             if let catalogAddress { text.field("catalog") { $0.value(catalogAddress) } }
-            text.field("jobs") { text in
-                text.array(jobs) { text, job in
-                    text.object { text in
-                        text.field("id") { $0.value(Int64(job.id.number)) }
-                        text.field("name") { $0.value(job.name) }
-                        text.field("state") { $0.value(job.state) }
-                        text.field("reason") { $0.value(job.reason) }
-                        text.field("since_micros") { $0.value(job.sinceMicros) }
-                        text.field("next_try_micros") { $0.value(job.nextTryMicros) }
+            for (name, jobs) in [("jobs", jobs), ("sinks", sinks)] {
+                text.field(name) { text in
+                    text.array(jobs) { text, job in
+                        text.object { text in
+                            text.field("id") { $0.value(Int64(job.id.number)) }
+                            text.field("name") { $0.value(job.name) }
+                            text.field("state") { $0.value(job.state) }
+                            text.field("reason") { $0.value(job.reason) }
+                            text.field("since_micros") { $0.value(job.sinceMicros) }
+                            text.field("next_try_micros") { $0.value(job.nextTryMicros) }
+                        }
                     }
                 }
             }

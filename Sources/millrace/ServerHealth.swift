@@ -47,6 +47,10 @@ final class ServerHealth: HealthReporter {
             HealthReport.Job(
                 id: job.id, name: job.name, state: job.state, reason: job.reason, sinceMicros: job.sinceMicros, nextTryMicros: job.nextTryMicros)
         }
+        report.sinks = health.sinks.map { sink in
+            HealthReport.Job(
+                id: sink.id, name: sink.name, state: sink.state, reason: sink.reason, sinceMicros: sink.sinceMicros, nextTryMicros: sink.nextTryMicros)
+        }
         if state == .starting { report.reason = await engine.recoveryStatus.text }
         if let trouble = health.trouble {
             report.reason = trouble.description

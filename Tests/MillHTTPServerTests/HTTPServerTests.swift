@@ -51,7 +51,7 @@ private final class Reporter: HealthReporter {
             reporter.report.withLock { $0.state = .serving }
             let answer = try await client.get("/health?verbose")
             #expect(status(answer) == 200)
-            #expect(answer.hasSuffix("\r\n\r\n" + #"{"live":true,"ready":true,"state":"serving","reason":null,"jobs":[]}"# + "\n"), "\(answer)")
+            #expect(answer.hasSuffix("\r\n\r\n" + #"{"live":true,"ready":true,"state":"serving","reason":null,"jobs":[],"sinks":[]}"# + "\n"), "\(answer)")
             reporter.report.withLock { $0.state = .refusingWrites }
             #expect(try await status(client.get("/health")) == 503)
             #expect(try await status(client.get("/metrics")) == 200)
@@ -60,17 +60,17 @@ private final class Reporter: HealthReporter {
 
     @Test func jobsComeWithTheirReasons() {
         let job = HealthReport.Job(id: ObjectID(7), name: "a \"b\"\n\\", state: "retrying", reason: "é", sinceMicros: 5)
-        let report = HealthReport(state: .serving, jobs: [job, HealthReport.Job(id: ObjectID(8), name: "c", state: "running")])
+        let report = HealthReport(state: .serving, jobs: [job], sinks: [HealthReport.Job(id: ObjectID(8), name: "c", state: "running")])
         #expect(
             report.json == #"{"live":true,"ready":true,"state":"serving","reason":null,"jobs":["#
-                + #"{"id":7,"name":"a \"b\"\u000a\\","state":"retrying","reason":"é","since_micros":5,"next_try_micros":null},"#
-                + #"{"id":8,"name":"c","state":"running","reason":null,"since_micros":null,"next_try_micros":null}]}"#)
+                + #"{"id":7,"name":"a \"b\"\u000a\\","state":"retrying","reason":"é","since_micros":5,"next_try_micros":null}],"#
+                + #""sinks":[{"id":8,"name":"c","state":"running","reason":null,"since_micros":null,"next_try_micros":null}]}"#)
     }
 
     @Test func theCatalogsAddressIsToldWhileItRuns() {
         var report = HealthReport(state: .serving)
         report.catalogAddress = "localhost:8181"
-        #expect(report.json == #"{"live":true,"ready":true,"state":"serving","reason":null,"catalog":"localhost:8181","jobs":[]}"#)
+        #expect(report.json == #"{"live":true,"ready":true,"state":"serving","reason":null,"catalog":"localhost:8181","jobs":[],"sinks":[]}"#)
     }
 
     @Test func metricsAreInPrometheusFormat() {

@@ -4,7 +4,7 @@ package import MillColumnar
 package import MillConnectorKit
 import MillExpr
 import MillPlan
-import MillSQL
+package import MillSQL
 
 /// Tables of attached catalogs, as the binder looks for them. Blocks.
 package protocol CatalogTables: Sendable {
@@ -49,6 +49,21 @@ extension Binder {
         throw SQLError(
             .undefinedTable, "there is no table \"\(parts.dropFirst().joined(separator: "."))\" in catalog \"\(parts[0])\"",
             hint: "SHOW TABLES FROM \(parts.dropLast().joined(separator: ".")) lists those that are there.", at: span)
+    }
+
+    /// - Throws: 0A000 for the name of a table in an attached catalog; one of our own of the same name goes first.
+    func refuseWriting(_ name: ObjectName) throws(SQLError) {
+        let parts = name.parts.map(\.name)
+        guard parts.count >= 3, catalog.object(schema: parts[parts.count - 2], name: parts[parts.count - 1]) == nil, let tables = context.catalogTables,
+            try tables.isAttached(parts[0])
+        else { return }
+        throw Self.onlyRead(name)
+    }
+
+    package static func onlyRead(_ name: ObjectName) -> SQLError {
+        SQLError(
+            .featureNotSupported, "\"\(name.parts.map(\.name).joined(separator: "."))\" is in an attached catalog, whose tables SQL only reads",
+            hint: "Write to such a table by CREATE SINK, which also makes it: create_table_if_not_exists = 'true'.", at: name.span.source)
     }
 
     /// A view reads a table of a catalog by a source, which is named as the table is.

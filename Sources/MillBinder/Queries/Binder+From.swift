@@ -91,7 +91,8 @@ extension Binder {
         let schema = name.parts.count >= 2 ? name.parts[name.parts.count - 2].name : nil
         guard let object = catalog.object(schema: schema, name: name.last.name) else {
             let shown = name.parts.suffix(2).map(\.name).joined(separator: ".")
-            throw SQLError(.undefinedTable, "relation \"\(shown)\" does not exist", at: name.span.source)
+            let hint = name.parts.count >= 3 ? "SHOW CATALOGS lists the catalogs whose tables have such names." : nil
+            throw SQLError(.undefinedTable, "relation \"\(shown)\" does not exist", hint: hint, at: name.span.source)
         }
         return object
     }

@@ -41,6 +41,7 @@ extension Binder {
 
     /// The table that a statement changes; a WITH table of its name is not meant.
     func writableTable(_ name: ObjectName, _ verb: String) throws(SQLError) -> CatalogObject {
+        try refuseWriting(name)
         let object = try relation(named: name)
         guard object.kind == .table else {
             throw SQLError(

@@ -47,7 +47,7 @@ package struct IcebergSink: SinkConnector {
                 .objectInUse, "the keys of table \"\(table.identifier)\" are kept by another sink",
                 detail: "That sink is known as \(owner)."
                     + (relation.key == nil ? " What this one adds would come beside the rows of these keys." : ""),
-                hint: "Drop that sink, and create this one with take_over = 'true'.")
+                hint: "If that sink is still there, drop it; then create this one with take_over = 'true'.")
         }
         if relation.key == nil, SinkProgress.hasSinks(table.metadata) {
             notices.append("table \"\(table.identifier)\" has rows of another sink: those that this one sends as well are there twice")

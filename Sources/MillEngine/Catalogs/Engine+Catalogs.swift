@@ -69,6 +69,13 @@ extension Engine {
         }
     }
 
+    /// - Throws: 0A000 for the name of a table in an attached catalog, where CREATE and DROP mean tables of our own.
+    func refuseForeign(_ name: ObjectName) async throws(SQLError) {
+        guard name.parts.count >= 3, let schema = name.schemaName, !catalog.schemaExists(schema) else { return }
+        let (attached, first) = (attached, name.parts[0].name)
+        if try await offActor({ () throws(SQLError) in try attached.isAttached(first) }) { throw Binder.onlyRead(name) }
+    }
+
     /// Takes up the catalogs of an earlier process.
     func restore(_ catalogs: [StoredAttachment]) throws(SQLError) {
         for catalog in catalogs { attached.attach(try assembly.catalog(options: catalog.options), as: catalog.name) }

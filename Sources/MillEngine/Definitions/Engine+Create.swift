@@ -30,6 +30,7 @@ extension Engine {
     }
 
     package func create(_ statement: CreateRelation, definition: String, session: SessionContext, _ notices: inout [SQLError]) async throws(SQLError) {
+        try await refuseForeign(statement.name)
         try await definitions.lock(unless: session.cancellation)
         var isLocked = true
         defer { if isLocked { definitions.unlock() } }

@@ -11,6 +11,7 @@ extension Engine {
         try await definitions.lock(unless: session.cancellation)
         defer { definitions.unlock() }
         if statement.kind == .catalog { return try await detachCatalogs(statement, &notices) }
+        for name in statement.names { try await refuseForeign(name) }
         var changed = catalog
         var removed: [CatalogObject] = []
         for name in statement.names { removed += try drop(statement, name, in: &changed, &notices) }

@@ -34,9 +34,13 @@ package struct EngineHealth: Sendable {
 
     /// Its words are those of SHOW SINKS.
     package struct Sink: Sendable {
+        package var id: ObjectID
         package var name: String
         package var state: String
         package var reason: String?
+        /// Since when it does not get on, and when it is tried again; microseconds since 1970.
+        package var sinceMicros: Int64?
+        package var nextTryMicros: Int64?
         /// Rows that the target was given, through restarts; an update is a row added and a row taken back.
         package var rowsAdded: Int64
         package var rowsTakenBack: Int64
@@ -94,7 +98,8 @@ extension Engine {
         let sinks = catalog.objects.filter { $0.kind == .sink }.map { object in
             let line = line(object)
             return EngineHealth.Sink(
-                name: qualifiedName(object.id), state: line.condition.state, reason: line.condition.message, rowsAdded: line.takenCount,
+                id: object.id, name: qualifiedName(object.id), state: line.condition.state, reason: line.condition.message,
+                sinceMicros: line.condition.sinceMicros, nextTryMicros: line.condition.nextTryMicros, rowsAdded: line.takenCount,
                 rowsTakenBack: line.totals.rowsTakenBack, byteCount: line.totals.byteCount, commitCount: line.commitCount, committedEpoch: line.epoch.number,
                 lagMilliseconds: line.lagMilliseconds, lagBytes: line.lagBytes, refusedCount: line.refusedCount, retryCount: line.retryCount,
                 errorCount: line.errorCount)
