@@ -96,7 +96,7 @@ extension Engine {
         }
         if creatingSinks.contains(object.id) { return Condition("creating") }
         let refusedCount = sink.refused.count
-        let refused = refusedCount > 0 ? "the target has not taken \(refusedCount) rows: see \"\(object.name)_errors\"" : nil
+        let refused = refusedCount > 0 ? "the target has not taken \(refusedCount == 1 ? "a row" : "\(refusedCount) rows"): see \"\(object.name)_errors\"" : nil
         return Condition("running", message: status.maintenance.map { "maintenance: \($0.description)" } ?? refused)
     }
 }
