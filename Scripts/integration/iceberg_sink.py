@@ -104,7 +104,7 @@ def options(uri, warehouse, credential, table, more=""):
     return (
         f"connector = 'iceberg', catalog.type = 'rest', catalog.uri = '{uri}', warehouse.path = '{warehouse}', catalog.credential = '{credential}', "
         f"catalog.scope = 'PRINCIPAL_ROLE:ALL', database.name = 'lake', table.name = '{table}', create_table_if_not_exists = 'true', "
-        f"expired_files_grace_sec = '60'{more}")
+        f"expired_files_grace_sec = '60', snapshots_max = 50{more}")
 
 
 def define(checks, server, uri, s3, embedded):
