@@ -26,7 +26,7 @@ import Testing
         let seed = UInt64.random(in: 0 ... .max)
         let world = try SinkWorld(seed: seed)
         var random = SeededGenerator(seed: seed)
-        let sink = try world.sink("id:bigint name:text", key: isUpsert ? [0] : nil)
+        let sink = try world.sink("id:bigint name:text", key: isUpsert ? [0] : nil, ["snapshots_max": "50"])
         let target = try sink.prepare()
         let writer = try sink.open(sink: SinkName("00112233445566778899aabbccddeeff"), incarnation: target.incarnation)
         var model: [Int: String] = [:]
@@ -53,11 +53,11 @@ import Testing
         let table = try world.open()
         let files = try table.store.list(table.metadata.location)
         // What is named, and what waits for its grace: 900 seconds with at most a few files each.
-        #expect(files.count < 7000, "\(files.count) files, seed \(seed)")
+        #expect(files.count < 6000, "\(files.count) files, seed \(seed)")
     }
 
     private func checkBounds(_ table: IcebergTable, _ when: String) throws {
-        #expect(table.metadata.snapshots.count <= 210, "\(when)")
+        #expect(table.metadata.snapshots.count <= 60, "\(when)")
         #expect(table.metadata.metadataLog.count <= 100, "\(when)")
         let manifests = try table.manifests(of: table.metadata.snapshot(ofBranch: "main"))
         #expect(manifests.count <= 70, "\(manifests.count) manifests, \(when)")
