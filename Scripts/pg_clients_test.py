@@ -430,6 +430,27 @@ def sqlalchemy_keeps_its_objects_here():
 
 
 @test
+def sqlalchemy_lists_names():
+    engine = sqlalchemy.create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(""), use_native_hstore=False)
+    with connect() as c:
+        name = table(c, "names", "id integer PRIMARY KEY")
+        c.execute(f"CREATE MATERIALIZED VIEW {name}_stored AS SELECT id FROM {name}")
+        c.execute(f"CREATE VIEW {name}_view AS SELECT id FROM {name}")
+        try:
+            inspector = sqlalchemy.inspect(engine)
+            assert "public" in inspector.get_schema_names()
+            assert name in inspector.get_table_names() and f"{name}_view" in inspector.get_view_names()
+            assert f"{name}_stored" in inspector.get_materialized_view_names()
+            assert inspector.has_table(name) and inspector.has_table(f"{name}_stored") and not inspector.has_table(f"{name}_none")
+            assert f"SELECT id FROM {name}" in inspector.get_view_definition(f"{name}_view")
+            assert inspector.get_foreign_keys(name) == [] and inspector.get_check_constraints(name) == []
+        finally:
+            c.execute(f"DROP VIEW {name}_view")
+            c.execute(f"DROP MATERIALIZED VIEW {name}_stored")
+    engine.dispose()
+
+
+@test
 def rows_are_streamed_one_by_one():
     with connect() as c:
         name = table(c, "stream", "id integer PRIMARY KEY")

@@ -58,7 +58,8 @@ func syntaxErrorsPointAtTheToken(_ expected: ExpectedError) throws {
 @Test func hintsSayWhatIsMissing() {
     #expect(failure("SELECT CASE WHEN 1 2 END")?.hint == "THEN is expected here.")
     #expect(failure("CREATE SINK s WITH (a = 1)")?.hint == "FROM or AS is expected here.")
-    #expect(failure("PAUSE v")?.hint == "SOURCE or MATERIALIZED VIEW is expected here.")
+    #expect(failure("PAUSE v")?.hint == "SOURCE, MATERIALIZED VIEW or SINK is expected here.")
+    #expect(failure("SHOW CREATE CATALOG")?.hint == "MATERIALIZED VIEW, TABLE, SOURCE, VIEW or SINK is expected here.")
     #expect(failure("REBUILD v")?.hint == "MATERIALIZED VIEW is expected here.")
     #expect(failure("DROP v")?.hint == "TABLE, SOURCE, VIEW, MATERIALIZED VIEW or another kind of object is expected here.")
 }
@@ -86,4 +87,46 @@ func syntaxErrorsPointAtTheToken(_ expected: ExpectedError) throws {
     #expect(failure("SELECT \(long)")?.sqlState == .nameTooLong)
     #expect(failure("SELECT \"\(long)\"")?.sqlState == .nameTooLong)
     #expect(failure("SELECT \(long.dropLast())") == nil)
+}
+
+@Test(arguments: [
+    ("REFRESH MATERIALIZED VIEW CONCURRENTLY v", "REFRESH MATERIALIZED VIEW"),
+    ("vacuum full t", "VACUUM"),
+    ("ANALYZE t", "ANALYZE"),
+    ("GRANT SELECT ON t TO joe", "GRANT"),
+    ("REVOKE ALL ON t FROM joe", "REVOKE"),
+    ("CREATE USER joe", "CREATE USER"),
+    ("CREATE ROLE joe LOGIN PASSWORD 'x'", "CREATE ROLE"),
+    ("CREATE OR REPLACE FUNCTION f() RETURNS int AS 'SELECT 1' LANGUAGE sql", "CREATE FUNCTION"),
+    ("LISTEN changes", "LISTEN"),
+    ("NOTIFY changes, 'x'", "NOTIFY"),
+    ("ALTER SINK s SET (topic = 'y')", "ALTER SINK"),
+    ("EXPLAIN VACUUM", "VACUUM"),
+    ("DO $$ BEGIN END $$", "DO"),
+])
+func statementsThatAreNotThereAreRefusedByName(_ sql: String, _ name: String) throws {
+    let error = try #require(failure("SELECT 1; " + sql))
+    #expect(error.sqlState == .featureNotSupported)
+    #expect(error.message == "\(name) is not supported")
+    #expect(error.hint != nil)
+    #expect(error.span?.start == (sql.hasPrefix("EXPLAIN") ? 18 : 10))
+}
+
+@Test func wordsThatOnlyBeginLikeAStatementAreSyntaxErrors() {
+    for sql in ["VACUUMS", "\"VACUUM\"", "CREATE", "REVOKED x", "CREATE USERS", "SELECT vacuum FROM"] {
+        #expect(failure(sql)?.sqlState == .syntaxError, "\(sql)")
+    }
+    #expect(failure("SELECT vacuum AS listen, grant_ AS notify FROM merge") == nil)
+}
+
+@Test func createTableAsTakesItsNamesFromTheQuery() {
+    let names = failure("CREATE TABLE t (a, b) AS SELECT 1, 2")
+    #expect(names?.sqlState == .featureNotSupported)
+    #expect(names?.message == "columns without types in CREATE TABLE AS are not supported")
+    #expect(names?.span?.start == 16)
+    for sql in ["CREATE TABLE t AS SELECT 1 AS a WITH NO DATA", "CREATE MATERIALIZED VIEW t AS SELECT 1 AS a WITH NO DATA"] {
+        #expect(failure(sql)?.message == "WITH NO DATA is not supported")
+        #expect(failure(sql.replacing(" NO", with: "")) == nil)
+    }
+    #expect(failure("CREATE TABLE t (a, b)")?.hint == "a type is expected here.")
 }

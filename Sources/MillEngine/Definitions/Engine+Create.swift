@@ -29,6 +29,14 @@ extension Engine {
             at: name.span.source)
     }
 
+    /// - Throws: 22023 for an option of what has none.
+    private func refuseOptions(_ options: [WithOption], of what: String) throws(SQLError) {
+        guard let option = options.first else { return }
+        throw SQLError(
+            .invalidParameterValue, "\(what) has no option \"\(option.key)\"", hint: "Tables and views have no options: leave WITH (...) out.",
+            at: option.span.source)
+    }
+
     package func create(_ statement: CreateRelation, definition: String, session: SessionContext, _ notices: inout [SQLError]) async throws(SQLError) {
         try await refuseForeign(statement.name)
         try await definitions.lock(unless: session.cancellation)
@@ -123,6 +131,7 @@ extension Engine {
                 .featureNotSupported, "a table with connector \"\(connector)\" is not supported", hint: "Use CREATE SOURCE and a materialized view over it.",
                 at: statement.name.span.source)
         }
+        try refuseOptions(statement.options, of: "table \"\(draft.name)\"")
         var changed = catalog
         let object = try changed.create(draft)
         let plan = Self.tablePlan(object)
@@ -225,6 +234,7 @@ extension Engine {
         defer { if isLocked { definitions.unlock() } }
         if existing(statement.name, ifNotExists: statement.ifNotExists, &notices) { return }
         try refuseReplacing(statement.name, orReplace: statement.orReplace)
+        try refuseOptions(statement.options, of: "\(statement.isMaterialized ? "materialized view" : "view") \"\(statement.name.last.name)\"")
         var draft = try draft(statement, definition: definition, session)
         while !recovering(draft.inputs).isEmpty {
             definitions.unlock()

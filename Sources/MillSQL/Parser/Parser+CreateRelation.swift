@@ -11,6 +11,7 @@ extension Parser {
         relation.orReplace = orReplace
         relation.isTemporary = isTemporary
         relation.ifNotExists = ifNotExists
+        if kind == .table { try refuseNamesOnly() }
         if accept(.leftParenthesis) {
             if self.kind != .rightParenthesis {
                 relation.elements = try commaSeparated { parser throws(SQLError) in try parser.parseTableElement() }
@@ -45,9 +46,21 @@ extension Parser {
             case .as where relation.query == nil && relation.kind == .table:
                 advance()
                 relation.query = try parseQuery()
+                try parseWithData()
             default: return
             }
         }
+    }
+
+    /// - Throws: 0A000 for `(a, b) AS`, which names the columns of the query behind it.
+    private func refuseNamesOnly() throws(SQLError) {
+        guard kind == .leftParenthesis else { return }
+        var offset = 1
+        while Self.isLabel(ahead(offset)), ahead(offset + 1).kind == .comma { offset += 2 }
+        guard Self.isLabel(ahead(offset)), ahead(offset + 1).kind == .rightParenthesis, ahead(offset + 2).keyword == .as else { return }
+        throw SQLError(
+            .featureNotSupported, "columns without types in CREATE TABLE AS are not supported",
+            hint: "Give their types, or name them in the query: SELECT expression AS name.", at: ahead(1).span)
     }
 
     /// `ON CONFLICT {OVERWRITE | IGNORE | DO NOTHING | DO UPDATE FULL | DO UPDATE IF NOT NULL}`.

@@ -43,10 +43,26 @@ extension Parser {
         try expect(.as)
         let query = try parseQuery()
         let emit = try parseEmit()
+        if isMaterialized { try parseWithData() }
         return .createView(
             CreateView(
                 isMaterialized: isMaterialized, orReplace: orReplace, isTemporary: isTemporary, ifNotExists: ifNotExists, name: name,
                 columns: columns, options: options, query: query, emitOnWindowClose: emit))
+    }
+
+    /// WITH DATA, which needs no saying.
+    /// - Throws: 0A000 for WITH NO DATA.
+    mutating func parseWithData() throws(SQLError) {
+        guard isNext(.with) else { return }
+        let isWithout = ahead(1).keyword == .no
+        guard text(of: ahead(isWithout ? 2 : 1)).uppercased() == "DATA" else { return }
+        guard !isWithout else {
+            throw SQLError(
+                .featureNotSupported, "WITH NO DATA is not supported", hint: "The rows of the query are there from the start: leave it out.",
+                at: SourceSpan(start, Int(ahead(2).end)))
+        }
+        advance()
+        advance()
     }
 
     /// EMIT ON WINDOW CLOSE; false if absent.

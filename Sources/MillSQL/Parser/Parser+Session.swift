@@ -78,7 +78,7 @@ extension Parser {
         if isNext(.create) {
             advance()
             let kinds: [Keyword] = [.materialized, .table, .source, .view, .sink, .index]
-            guard let keyword, kinds.contains(keyword) else { throw syntaxError(expecting: "MATERIALIZED VIEW, TABLE, SOURCE or VIEW") }
+            guard let keyword, kinds.contains(keyword) else { throw syntaxError(expecting: "MATERIALIZED VIEW, TABLE, SOURCE, VIEW or SINK") }
             let kind = try parseObjectKind()
             return .show(.create(kind, try parseObjectName()))
         }
@@ -148,7 +148,7 @@ extension Parser {
     mutating func parseJobControl(_ keyword: Keyword) throws(SQLError) -> Statement {
         guard let verb = JobControl.Verb(rawValue: keyword.upper) else { throw syntaxError() }
         advance()
-        let kind = try parseObjectKind(expecting: verb == .rebuild ? "MATERIALIZED VIEW" : "SOURCE or MATERIALIZED VIEW")
+        let kind = try parseObjectKind(expecting: verb == .rebuild ? "MATERIALIZED VIEW" : "SOURCE, MATERIALIZED VIEW or SINK")
         return .jobControl(JobControl(verb: verb, kind: kind, name: try parseObjectName()))
     }
 

@@ -4,7 +4,11 @@ import MillBase
 extension Parser {
     mutating func parseStatement() throws(SQLError) -> Statement {
         let outer = try enter(Self.queryDepth)
-        let statement = try parseAnyStatement()
+        let first = index
+        let statement: Statement
+        do throws(SQLError) { statement = try parseAnyStatement() } catch {
+            throw error.sqlState == .syntaxError ? refusal(ofStatementAt: first) ?? error : error
+        }
         try leave(outer, Self.queryDepth)
         return statement
     }
