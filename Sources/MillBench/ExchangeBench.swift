@@ -55,7 +55,7 @@ package struct ExchangeBench: Sendable {
     package func run(_ point: Point, environment: Environment) async throws -> Result {
         let perEpoch = (point.axis == .rows ? Self.epochRowsPerWorker : 1) * point.workers
         let connector = RowsConnector(rows: point.axis == .rows ? rows : max(rows / 1000, point.workers), splits: point.workers)
-        let conductor = Conductor(
+        let conductor = try Conductor(
             workerCount: point.workers, clock: environment.clock, options: Conductor.Options(recordsMin: perEpoch, recordsMax: perEpoch)
         ) { (id, worker, onData) throws(SQLError) in
             let input = SourceInput(

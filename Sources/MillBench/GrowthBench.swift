@@ -76,7 +76,7 @@ package struct GrowthBench: Sendable {
         let topic = try log.createTopic(name: "e", partitions: point.partitions)
         let batches = try makeBatches(point, records)
         let assembly = Assembly(environment: environment, embedded: EmbeddedBroker(log: log, addresses: [Self.address]))
-        let engine = Engine(environment: environment, options: Engine.Options(workerCount: workerCount), assembly: assembly)
+        let engine = try Engine(environment: environment, options: Engine.Options(workerCount: workerCount), assembly: assembly)
         let session = Session(engine: engine, userName: "root", databaseName: "dev")
         try await session.run(
             """

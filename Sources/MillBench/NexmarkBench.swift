@@ -152,7 +152,7 @@ package struct NexmarkBench: Sendable {
     package func run(_ query: NexmarkQuery, environment: Environment, log: Log?) async throws -> Result {
         let assembly = Assembly(environment: environment, embedded: log.map { EmbeddedBroker(log: $0, addresses: [Self.logAddress]) })
         let keeper = try stateKeeper()
-        let engine = Engine(environment: environment, options: Engine.Options(workerCount: workerCount), assembly: assembly, keeper: keeper)
+        let engine = try Engine(environment: environment, options: Engine.Options(workerCount: workerCount), assembly: assembly, keeper: keeper)
         if keeper != nil { await engine.start() }
         let session = Session(engine: engine, userName: "root", databaseName: "dev")
         let generator = NexmarkGenerator(seed: seed, events: events)

@@ -48,7 +48,7 @@ extension SourceConnector {
 
 /// Reads one split. Owned by one worker thread; `poll` never blocks.
 package protocol SplitReader: AnyObject {
-    /// Up to `maxRecords` records and about `maxBytes`, or nil when there is nothing now. A bounded split that is done says
+    /// Up to `maxRecords` records and about `maxBytes`, or nil while there is nothing. A bounded split that is done says
     /// so by `isFinished`.
     func poll(maxRecords: Int, maxBytes: Int) throws(SQLError) -> RawChunk?
     /// A bounded split (a file) has given its last record.

@@ -114,10 +114,11 @@ package actor Engine {
     ///   - keeper: where the state of jobs is kept.
     ///   - dmlLog: where transactions are made durable; without one they end with the engine.
     ///   - replayDirectory: where replayed rejects are made durable; without one they end with the engine.
+    /// - Throws: where a worker's thread could not be started.
     package init(
         environment: Environment, options: Options = Options(), assembly: any SourceAssembly, meta: MetaStore? = nil, keeper: StateKeeper? = nil,
         dmlLog: DMLLog? = nil, replayDirectory: String? = nil
-    ) {
+    ) throws(ThreadFailure) {
         self.replayDirectory = replayDirectory
         self.dmlLog = dmlLog
         lastPosition = dmlLog?.durablePosition ?? .zero
@@ -142,7 +143,7 @@ package actor Engine {
             conducting.mayOpen = { keeper.mayOpenEpoch() }
             conducting.willPublish = { keeper.willPublish($0) }
         }
-        conductor = Conductor(workerCount: workerCount, clock: clock, options: conducting) { (id, worker, onData) throws(SQLError) in
+        conductor = try Conductor(workerCount: workerCount, clock: clock, options: conducting) { (id, worker, onData) throws(SQLError) in
             try sources.makeInput(id, worker: worker, workerCount: workerCount, onData: onData, onRejects: onRejects)
         }
     }

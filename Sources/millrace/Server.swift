@@ -97,7 +97,7 @@ final class Server: Sendable {
         let broker = EmbeddedBroker(log: log, addresses: addresses)
         let assembly = Assembly(
             environment: environment, embedded: broker, access: fileAccess(options, environment), warehouses: catalog?.warehouses(environment))
-        let engine = Engine(
+        let engine = try Engine(
             environment: environment,
             options: Engine.Options(workerCount: options.workerCount, outboxBytesMax: options.outboxBytesMax), assembly: assembly, meta: meta,
             keeper: keeper,

@@ -104,8 +104,8 @@ private final class NumberDecoder: Decoder {
 @Suite struct ConductorTests {
     private static let sourceID = ObjectID(1)
 
-    private static func conductor(_ workers: Int, _ connector: NumberConnector, _ options: Conductor.Options = .init()) -> Conductor {
-        Conductor(workerCount: workers, clock: SystemClock(), options: options) { (id, worker, onData) throws(SQLError) in
+    private static func conductor(_ workers: Int, _ connector: NumberConnector, _ options: Conductor.Options = .init()) throws -> Conductor {
+        try Conductor(workerCount: workers, clock: SystemClock(), options: options) { (id, worker, onData) throws(SQLError) in
             try input(id, connector, connector.splits.filter { Int($0.partition) % workers == worker.number }, onData)
         }
     }
@@ -148,7 +148,7 @@ private final class NumberDecoder: Decoder {
 
     @Test(arguments: [1, 2, 4, 8]) func jobsJoinAndLeaveWhileDataFlows(workers: Int) async throws {
         let connector = NumberConnector(splits: 5)
-        let conductor = Self.conductor(workers, connector)
+        let conductor = try Self.conductor(workers, connector)
         try await conductor.attach(Self.sums(10, byDigit: true))
         for round in UInt32(0)..<12 {
             for split in 0..<5 { connector.fill(split, Int64(round) * 700 + Int64(split)) }
@@ -173,7 +173,7 @@ private final class NumberDecoder: Decoder {
 
     @Test(arguments: [1, 2, 3, 4, 5, 6, 7, 8]) func viewsOfOneSourceAgreeInEverySnapshot(workers: Int) async throws {
         let connector = NumberConnector(splits: 3)
-        let conductor = Self.conductor(workers, connector, .init(recordsMin: 64, recordsMax: 256))
+        let conductor = try Self.conductor(workers, connector, .init(recordsMin: 64, recordsMax: 256))
         try await conductor.attach(Self.sums(10, byDigit: true))
         try await conductor.attach(Self.sums(11, byDigit: false))
         for split in 0..<3 { connector.fill(split, 20_000) }
@@ -210,15 +210,15 @@ private final class NumberDecoder: Decoder {
         }
     }
 
-    private static func heldBack() -> (Conductor, NumberConnector, Gate) {
+    private static func heldBack() throws -> (Conductor, NumberConnector, Gate) {
         let connector = NumberConnector(splits: 1)
         let gate = Gate()
-        return (conductor(1, connector, .init(willPublish: { _ in gate.mayPass() })), connector, gate)
+        return (try conductor(1, connector, .init(willPublish: { _ in gate.mayPass() })), connector, gate)
     }
 
     /// What comes while an epoch cannot be published is read once it is, without anybody asking again.
     @Test func dataThatComesWhileAnEpochIsHeldBackIsRead() async throws {
-        let (conductor, connector, gate) = Self.heldBack()
+        let (conductor, connector, gate) = try Self.heldBack()
         try await conductor.attach(Self.sums(10, byDigit: false))
         connector.fill(0, 10)
         _ = await conductor.wait(until: Self.hasRead(connector, 10))
@@ -235,7 +235,7 @@ private final class NumberDecoder: Decoder {
 
     /// Whoever reads while an epoch cannot be published waits for it, and gets rows and record of one epoch.
     @Test func nothingOfAnEpochThatIsHeldBackIsSeen() async throws {
-        let (conductor, connector, gate) = Self.heldBack()
+        let (conductor, connector, gate) = try Self.heldBack()
         try await conductor.attach(Self.sums(10, byDigit: false))
         connector.fill(0, 10)
         _ = await conductor.wait(until: Self.hasRead(connector, 10))
@@ -255,7 +255,7 @@ private final class NumberDecoder: Decoder {
 
     /// What waits for an epoch that is never published is answered when the conductor stops.
     @Test func stoppingAnswersWhoWaitsForAnEpochThatIsHeldBack() async throws {
-        let (conductor, connector, gate) = Self.heldBack()
+        let (conductor, connector, gate) = try Self.heldBack()
         try await conductor.attach(Self.sums(10, byDigit: false))
         gate.close()
         connector.fill(0, 10)
@@ -279,7 +279,7 @@ private final class NumberDecoder: Decoder {
 
     @Test func splitsOfOneWorkerAdvanceTogether() async throws {
         let connector = NumberConnector(splits: 2)
-        let conductor = Self.conductor(1, connector, .init(recordsMin: 100, recordsMax: 100))
+        let conductor = try Self.conductor(1, connector, .init(recordsMin: 100, recordsMax: 100))
         for split in 0..<2 { connector.fill(split, 10_000) }
         let first = Mutex<[SourceSplit: SplitOffset]?>(nil)
         try await conductor.attach(Self.sums(10, byDigit: false))
@@ -345,7 +345,7 @@ private final class NumberDecoder: Decoder {
     /// A worker without splits ends its part of an epoch at once, and sends a barrier for each exchange of every job.
     @Test func barriersOfIdleWorkersStopNobodyFromReading() async throws {
         let connector = NumberConnector(splits: 2)
-        let conductor = Self.conductor(3, connector, .init(targetNanos: .max >> 20, recordsMin: 300_000, recordsMax: 300_000))
+        let conductor = try Self.conductor(3, connector, .init(targetNanos: .max >> 20, recordsMin: 300_000, recordsMax: 300_000))
         for id in 0..<UInt32(100) { try await conductor.attach(Self.sums(20 + id, byDigit: true, of: .table)) }
         for split in 0..<2 { connector.fill(split, 400_000) }
         let before = try await conductor.attach(Self.sums(10, byDigit: true))
@@ -366,7 +366,7 @@ private final class NumberDecoder: Decoder {
 
     @Test func theBudgetGrowsUnderLoad() async throws {
         let connector = NumberConnector(splits: 1)
-        let conductor = Self.conductor(1, connector, .init(targetNanos: 10_000_000_000, recordsMin: 10, recordsMax: 100_000))
+        let conductor = try Self.conductor(1, connector, .init(targetNanos: 10_000_000_000, recordsMin: 10, recordsMax: 100_000))
         connector.fill(0, 100_000)
         try await conductor.attach(Self.sums(10, byDigit: false))
         let record = await conductor.wait(until: Self.hasRead(connector, 100_000))
@@ -377,7 +377,7 @@ private final class NumberDecoder: Decoder {
 
     @Test func aStormOfWakesLosesNothingAndStops() async throws {
         let connector = NumberConnector(splits: 4)
-        let conductor = Self.conductor(2, connector)
+        let conductor = try Self.conductor(2, connector)
         try await conductor.attach(Self.sums(10, byDigit: false))
         await withTaskGroup(of: Void.self) { group in
             for split in 0..<4 {
@@ -397,7 +397,7 @@ private final class NumberDecoder: Decoder {
 
     @Test func stoppingReleasesThoseWhoWait() async throws {
         let connector = NumberConnector(splits: 1)
-        let conductor = Self.conductor(2, connector)
+        let conductor = try Self.conductor(2, connector)
         async let record = conductor.wait { _ in false }
         // The waiter is in the mailbox before or after this order; either way before the stop.
         try await conductor.attach(Self.sums(10, byDigit: false))
@@ -408,7 +408,7 @@ private final class NumberDecoder: Decoder {
 
     @Test(.timeLimit(.minutes(10))) func ordersAfterTheStopAreAnswered() async throws {
         let connector = NumberConnector(splits: 1)
-        let conductor = Self.conductor(2, connector)
+        let conductor = try Self.conductor(2, connector)
         try await conductor.attach(Self.sums(10, byDigit: false))
         let last = await conductor.wait { $0.epoch > .zero }
         conductor.stop()
@@ -424,7 +424,7 @@ private final class NumberDecoder: Decoder {
 
     @Test(.timeLimit(.minutes(10))) func ordersThatRaceWithTheStopAreAnswered() async throws {
         for _ in 0..<50 {
-            let conductor = Self.conductor(2, NumberConnector(splits: 1))
+            let conductor = try Self.conductor(2, NumberConnector(splits: 1))
             await withTaskGroup(of: Void.self) { group in
                 for number in 0..<8 {
                     group.addTask {
@@ -444,7 +444,7 @@ private final class NumberDecoder: Decoder {
     }
 
     @Test(arguments: [1, 4]) func injectedRowsAreThereOnceAnEpochNamesTheirPosition(workers: Int) async throws {
-        let conductor = Self.conductor(workers, NumberConnector(splits: 1))
+        let conductor = try Self.conductor(workers, NumberConnector(splits: 1))
         var builder = PlanBuilder()
         let schema = [Field("n", .int64)]
         let table = RelationReference(id: ObjectID(5), name: "t", kind: .table)

@@ -14,7 +14,7 @@ struct CatalogWorld {
     let session: Session
 
     init() async throws {
-        engine = Engine(environment: .system, assembly: EmptySources())
+        engine = try Engine(environment: .system, assembly: EmptySources())
         session = Session(engine: engine, userName: "root", databaseName: "dev")
         try await run("CREATE TABLE orders (id int PRIMARY KEY, name varchar DEFAULT 'none', amount numeric(10,2))")
         try await run("CREATE SOURCE clicks (url varchar, at timestamptz) WITH (connector = 'nothing') FORMAT PLAIN ENCODE JSON")

@@ -54,10 +54,10 @@ final class EngineWorld: Sendable {
         workerCount: Int = 1, assembly: (any SourceAssembly)? = nil, clock: any Clock = SystemClock(),
         splitDiscoveryNanos: UInt64 = 1_000_000_000, meta: MetaStore? = nil, dmlLog: DMLLog? = nil,
         access: FileAccess? = nil
-    ) async {
+    ) async throws {
         files = MemoryFileSystem()
         let environment = Environment(files: files, clock: clock, random: SystemRandomSource())
-        engine = Engine(
+        engine = try Engine(
             environment: environment, options: Engine.Options(workerCount: workerCount, splitDiscoveryNanos: splitDiscoveryNanos),
             assembly: assembly ?? Assembly(environment: environment, embedded: nil, access: access), meta: meta, dmlLog: dmlLog)
         await engine.start()

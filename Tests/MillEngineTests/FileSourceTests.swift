@@ -10,7 +10,7 @@ import Testing
     private func withWorld(access: FileAccess? = nil, discovery: UInt64 = 1_000_000_000, _ body: (EngineWorld) async throws -> Void)
         async throws
     {
-        let world = await EngineWorld(splitDiscoveryNanos: discovery, access: access)
+        let world = try await EngineWorld(splitDiscoveryNanos: discovery, access: access)
         do { try await body(world) } catch {
             await world.stop()
             throw error

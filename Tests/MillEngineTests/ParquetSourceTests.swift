@@ -8,7 +8,7 @@ import Testing
 /// Sources over Parquet files, and queries that name such files themselves.
 @Suite(.timeLimit(.minutes(5))) struct ParquetSourceTests {
     private func withWorld(workerCount: Int = 1, _ body: (EngineWorld) async throws -> Void) async throws {
-        let world = await EngineWorld(workerCount: workerCount)
+        let world = try await EngineWorld(workerCount: workerCount)
         do { try await body(world) } catch {
             await world.stop()
             throw error

@@ -27,7 +27,7 @@ import Testing
     private func withEngine(workers: Int = 1, ending: Ending = .stop, _ body: (EngineWorld) async throws -> Void) async throws {
         let environment = Environment(files: files, clock: VirtualClock(), random: SeededSource(1))
         let keeper = try StateKeeper(environment: environment, directory: "/data/state")
-        let engine = Engine(
+        let engine = try Engine(
             environment: environment, options: Engine.Options(workerCount: workers), assembly: ScriptedAssembly(connectors: ["s": connector]), meta: meta,
             keeper: keeper)
         try await engine.restore()

@@ -14,7 +14,7 @@ import Testing
 
     private func engine(_ meta: MetaStore, _ files: any FileSystem, _ clock: VirtualClock = VirtualClock()) throws -> Engine {
         let environment = Environment(files: files, clock: clock, random: SeededSource(1))
-        return Engine(environment: environment, assembly: connectors, meta: meta, keeper: try StateKeeper(environment: environment, directory: "/data/state"))
+        return try Engine(environment: environment, assembly: connectors, meta: meta, keeper: try StateKeeper(environment: environment, directory: "/data/state"))
     }
 
     /// A view over a source and a table, in a checkpoint.

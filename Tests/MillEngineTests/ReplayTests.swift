@@ -21,7 +21,7 @@ import Testing
     ) async throws {
         let environment = Environment(files: files, clock: VirtualClock(), random: SeededSource(seed))
         let keeper = try StateKeeper(environment: environment, directory: "/data/state")
-        let engine = Engine(
+        let engine = try Engine(
             environment: environment, options: Engine.Options(workerCount: workers, replayBytesMax: bytesMax),
             assembly: ScriptedAssembly(connectors: ["s": source ?? connector]), meta: meta, keeper: keeper, replayDirectory: "/data/replay")
         try await engine.restore()

@@ -18,7 +18,7 @@ import Testing
         over meta: MetaStore, _ assembly: any SourceAssembly, clock: any MillIO.Clock = SystemClock(), workerCount: Int = 1,
         _ body: (EngineWorld) async throws -> Void
     ) async throws {
-        let world = await EngineWorld(workerCount: workerCount, assembly: assembly, clock: clock, meta: meta)
+        let world = try await EngineWorld(workerCount: workerCount, assembly: assembly, clock: clock, meta: meta)
         do {
             try await world.engine.restore()
             try await body(world)

@@ -75,7 +75,7 @@ import Darwin
     }
 
     private static func world(_ workerCount: Int, seed: UInt64) async throws -> EngineWorld {
-        let world = await EngineWorld(workerCount: workerCount)
+        let world = try await EngineWorld(workerCount: workerCount)
         try await world.run(
             """
             CREATE TABLE events (id bigint PRIMARY KEY, player varchar, score integer, bonus boolean, value numeric, ts timestamp);

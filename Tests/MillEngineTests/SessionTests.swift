@@ -10,7 +10,7 @@ import Testing
     // MARK: Prepared statements
 
     @Test func aPreparedStatementIsPlannedAnewWhenItsViewChanges() async throws {
-        let world = await EngineWorld()
+        let world = try await EngineWorld()
         try await world.run("CREATE TABLE t (id int PRIMARY KEY, name varchar); INSERT INTO t VALUES (1, 'ann')")
         try await world.run("CREATE VIEW v AS SELECT id, name FROM t")
         let statement = try Session.parse("SELECT * FROM v WHERE id = $1")[0]
@@ -40,7 +40,7 @@ import Testing
 
     @Test(arguments: [("{1,3}", ["1", "3"]), ("{}", []), ("{NULL,2}", ["2"]), (nil, [])] as [(String?, [String])])
     func aParameterCanBeAnArray(array: String?, found: [String]) async throws {
-        let world = await EngineWorld()
+        let world = try await EngineWorld()
         try await world.run("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1), (2), (3)")
         for (condition, expected) in [("id = ANY($1)", found), ("id = ANY($1::bigint[])", found), ("NOT id <> ALL($1)", found)] {
             let statement = try Session.parse("SELECT id FROM t WHERE \(condition) ORDER BY id")[0]
@@ -55,7 +55,7 @@ import Testing
     }
 
     @Test func prepareBindsAndExecuteKeepsItsColumns() async throws {
-        let world = await EngineWorld()
+        let world = try await EngineWorld()
         try await world.run("CREATE TABLE t (id int PRIMARY KEY, name varchar); INSERT INTO t VALUES (1, 'ann')")
         try await world.run("CREATE VIEW v AS SELECT id FROM t; PREPARE p (bigint) AS SELECT * FROM v WHERE id = $1")
         #expect(try await world.run("EXECUTE p(1)")[0].rows == [["1"]])
@@ -69,7 +69,7 @@ import Testing
     }
 
     @Test func commandTagsAreThoseOfPostgreSQL() async throws {
-        let world = await EngineWorld()
+        let world = try await EngineWorld()
         let statements = [
             "CREATE TABLE t (id int)", "CREATE VIEW v AS SELECT id FROM t", "CREATE MATERIALIZED VIEW m AS SELECT id FROM t", "CREATE SCHEMA s",
             "BEGIN", "SAVEPOINT a", "ROLLBACK TO a", "RELEASE a", "COMMIT", "BEGIN", "ROLLBACK", "SET application_name = 'x'", "RESET application_name",
@@ -87,7 +87,7 @@ import Testing
 
     @Test func aStatementIsCancelledAtItsTimeout() async throws {
         let clock = VirtualClock()
-        let world = await EngineWorld(clock: clock)
+        let world = try await EngineWorld(clock: clock)
         let rows = (0..<2000).map { "(\($0))" }.joined(separator: ",")
         try await world.run("CREATE TABLE t (id int); INSERT INTO t VALUES \(rows); SET statement_timeout = '2s'")
         async let time: Void = {
@@ -110,15 +110,15 @@ import Testing
         ("0", "0"), ("1500", "1500ms"), ("60000", "1min"), ("1.5s", "1500ms"), ("2 h", "2h"), ("1d", "1d"), ("500us", "1ms"),
     ])
     func aTimeoutShowsInItsLargestUnit(value: String, shown: String) async throws {
-        let world = await EngineWorld()
+        let world = try await EngineWorld()
         try await world.run("SET statement_timeout = '\(value)'")
         #expect(try await world.run("SHOW statement_timeout")[0].rows == [[shown]])
         await world.stop()
     }
 
     @Test(arguments: ["-1", "5 parsecs", "soon", "99999999999", "1e400s", ""])
-    func whatIsNoTimeIsRefused(value: String) async {
-        let world = await EngineWorld()
+    func whatIsNoTimeIsRefused(value: String) async throws {
+        let world = try await EngineWorld()
         await expectError("22023", "invalid value for parameter \"statement_timeout\": \"\(value)\"") { () throws(SQLError) in
             try await world.run("SET statement_timeout = '\(value)'")
         }
@@ -128,7 +128,7 @@ import Testing
     // MARK: Transactions
 
     @Test func rollingBackToASavepointTakesItsWritesBack() async throws {
-        let world = await EngineWorld()
+        let world = try await EngineWorld()
         try await world.run("CREATE TABLE t (id int PRIMARY KEY); BEGIN; INSERT INTO t VALUES (1); SAVEPOINT a; INSERT INTO t VALUES (2)")
         try await world.run("SAVEPOINT b; INSERT INTO t VALUES (3); ROLLBACK TO SAVEPOINT a")
         await expectError("3B001", "savepoint \"b\" does not exist") { () throws(SQLError) in try await world.run("RELEASE b") }
@@ -141,7 +141,7 @@ import Testing
     }
 
     @Test func settingsFollowTheirTransaction() async throws {
-        let world = await EngineWorld()
+        let world = try await EngineWorld()
         func shown() async throws(SQLError) -> String? { try await world.run("SHOW statement_timeout")[0].rows[0][0] }
         try await world.run("BEGIN; SET LOCAL statement_timeout = '1s'")
         #expect(try await shown() == "1s")
@@ -166,7 +166,7 @@ import Testing
         "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
     ])
     func aReadOnlyTransactionRefusesWrites(opening: String) async throws {
-        let world = await EngineWorld()
+        let world = try await EngineWorld()
         try await world.run("CREATE TABLE t (id int); \(opening)")
         #expect(try await world.run("SELECT count(*) FROM t")[0].rows == [["0"]])
         await expectError("25006", "cannot execute INSERT in a read-only transaction") { () throws(SQLError) in
@@ -176,7 +176,7 @@ import Testing
     }
 
     @Test func discardAllIsRefusedInABlock() async throws {
-        let world = await EngineWorld()
+        let world = try await EngineWorld()
         await expectError("25001", "DISCARD ALL cannot run inside a transaction block") { () throws(SQLError) in
             try await world.run("BEGIN; DISCARD ALL")
         }
@@ -184,7 +184,7 @@ import Testing
     }
 
     @Test func aJoinThatCannotCountItsRowsSaysSo() async throws {
-        let world = await EngineWorld()
+        let world = try await EngineWorld()
         try await world.run("CREATE TABLE t (k int); INSERT INTO t VALUES (1)")
         // Twice as many rows each time, which are one row to the view: it has it 2^16 times, so that five sides make 2^80.
         for _ in 0..<16 { try await world.run("INSERT INTO t SELECT k FROM t") }
@@ -196,7 +196,7 @@ import Testing
     }
 
     @Test func noticesFollowClientMinMessages() async throws {
-        let world = await EngineWorld()
+        let world = try await EngineWorld()
         for (level, count) in [("notice", 2), ("warning", 1), ("error", 0)] {
             try await world.run("SET client_min_messages = \(level); DROP TABLE IF EXISTS nothing; COMMIT")
             #expect(world.session.takeMessages().count == count, "\(level)")

@@ -22,7 +22,7 @@ import Darwin
         let text = try Self.read(path, files)
         let file = try SltFile(text)
         let isBlessing = getenv("MILLRACE_BLESS") != nil && !path.contains("/pg_compat/")
-        let world = await EngineWorld(workerCount: workerCount)
+        let world = try await EngineWorld(workerCount: workerCount)
         var answers: [Int: [String]] = [:]
         for record in file.records {
             let statement = record.text.joined(separator: "\n")

@@ -14,7 +14,7 @@ import Testing
         _ connectors: [String: ScriptedConnector], clock: any MillIO.Clock = SystemClock(), splitDiscoveryNanos: UInt64 = 1_000_000,
         _ body: (EngineWorld) async throws -> Void
     ) async throws {
-        let world = await EngineWorld(
+        let world = try await EngineWorld(
             assembly: ScriptedAssembly(connectors: connectors), clock: clock, splitDiscoveryNanos: splitDiscoveryNanos)
         do { try await body(world) } catch {
             await world.stop()

@@ -22,7 +22,7 @@ import Testing
         let log = dmlLog ? try DMLLog(environment: environment, directory: "/data/dml") : nil
         defer { log?.close() }
         let options = Engine.Options(workerCount: workers)
-        let engine = Engine(environment: environment, options: options, assembly: connectors, meta: meta, keeper: keeper, dmlLog: log)
+        let engine = try Engine(environment: environment, options: options, assembly: connectors, meta: meta, keeper: keeper, dmlLog: log)
         do { try await engine.restore() } catch {
             await engine.stop()
             throw error

@@ -80,7 +80,7 @@ private final class FuzzRun: Sendable {
 
     /// An engine with the tables that the statements are about.
     func world() async throws -> EngineWorld {
-        let world = await EngineWorld()
+        let world = try await EngineWorld()
         try world.write(HostileStatements.readings, to: "/in/readings.jsonl")
         for statement in HostileStatements.setup { try await world.run(statement) }
         return world

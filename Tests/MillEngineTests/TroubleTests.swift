@@ -16,7 +16,7 @@ import Testing
     private func withWorld(_ connectors: [String: ScriptedConnector], _ body: (EngineWorld, VirtualClock) async throws -> Void) async throws {
         let clock = VirtualClock()
         // Looked after as often as can be: what decides is the virtual clock.
-        let world = await EngineWorld(assembly: ScriptedAssembly(connectors: connectors), clock: clock, splitDiscoveryNanos: 1_000_000)
+        let world = try await EngineWorld(assembly: ScriptedAssembly(connectors: connectors), clock: clock, splitDiscoveryNanos: 1_000_000)
         do { try await body(world, clock) } catch {
             await world.stop()
             throw error

@@ -23,7 +23,7 @@ import Testing
     private func withWorld(
         _ connector: ScriptedConnector, workerCount: Int = 1, clock: any MillIO.Clock = SystemClock(), _ body: (EngineWorld) async throws -> Void
     ) async throws {
-        let world = await EngineWorld(
+        let world = try await EngineWorld(
             workerCount: workerCount, assembly: ScriptedAssembly(connectors: ["s": connector]), clock: clock, splitDiscoveryNanos: 1_000_000)
         do { try await body(world) } catch {
             await world.stop()
@@ -80,7 +80,7 @@ import Testing
         for life in 0..<3 {
             let environment = Environment(files: files, clock: VirtualClock(), random: SeededSource(1))
             let keeper = try StateKeeper(environment: environment, directory: "/data/state")
-            let engine = Engine(environment: environment, assembly: connectors, meta: meta, keeper: keeper)
+            let engine = try Engine(environment: environment, assembly: connectors, meta: meta, keeper: keeper)
             try await engine.restore()
             let world = EngineWorld(engine, files: files)
             if life == 0 { try await world.run("\(Self.create) \(Self.sums); \(Self.final); FLUSH") }
@@ -236,7 +236,7 @@ import Testing
         let environment = Environment(files: files, clock: clock, random: SeededSource(1))
         let keeper = try StateKeeper(environment: environment, directory: "/data/state")
         let log = try DMLLog(environment: environment, directory: "/data/dml")
-        let engine = Engine(
+        let engine = try Engine(
             environment: environment, options: Engine.Options(workerCount: workers), assembly: ChangingAssembly(["s": connector]), meta: meta,
             keeper: keeper, dmlLog: log)
         try await engine.restore()

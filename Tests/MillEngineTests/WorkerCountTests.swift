@@ -88,7 +88,7 @@ import Testing
         let keeper = try StateKeeper(environment: environment, directory: "/data/state")
         let log = try DMLLog(environment: environment, directory: "/data/dml")
         defer { log.close() }
-        let engine = Engine(
+        let engine = try Engine(
             environment: environment, options: Engine.Options(workerCount: workers),
             assembly: ScriptedAssembly(connectors: ["s": connector]), meta: meta, keeper: keeper, dmlLog: log)
         try await engine.restore()
@@ -163,7 +163,7 @@ import Testing
         let (all, changes) = (records, statements)
         let plain = ScriptedConnector()
         plain.change { $0.splits = all }
-        let world = await EngineWorld(workerCount: 1, assembly: ScriptedAssembly(connectors: ["s": plain]))
+        let world = try await EngineWorld(workerCount: 1, assembly: ScriptedAssembly(connectors: ["s": plain]))
         try await define(world)
         for statement in changes { try await world.run(statement) }
         let expected = try await answers(world)

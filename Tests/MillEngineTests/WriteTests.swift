@@ -10,7 +10,7 @@ import Testing
     /// The tables are what the model says, in and outside blocks, and views over them what their queries give.
     @Test(arguments: [1, 3]) func randomChangesAreWhatTheModelSays(workers: Int) async throws {
         for seed in UInt64(1)...12 {
-            let world = await EngineWorld(workerCount: workers)
+            let world = try await EngineWorld(workerCount: workers)
             var model = WriteModel(seed: seed)
             let views = [
                 "SELECT s, count(*) AS c, sum(n) AS total, min(id) AS low FROM t GROUP BY s",
@@ -44,7 +44,7 @@ import Testing
     }
 
     @Test(arguments: [1, 2]) func noUpdateIsLost(workers: Int) async throws {
-        let world = await EngineWorld(workerCount: workers)
+        let world = try await EngineWorld(workerCount: workers)
         try await world.run("CREATE TABLE t (id int PRIMARY KEY, x bigint); CREATE TABLE bag (x bigint)")
         try await world.run("INSERT INTO t VALUES (1, 0); INSERT INTO bag VALUES (0)")
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -66,7 +66,7 @@ import Testing
     }
 
     @Test func transfersInBlocksKeepTheTotal() async throws {
-        let world = await EngineWorld(workerCount: 2)
+        let world = try await EngineWorld(workerCount: 2)
         try await world.run("CREATE TABLE account (id int PRIMARY KEY, balance bigint)")
         try await world.run("INSERT INTO account VALUES (0, 100), (1, 100), (2, 100), (3, 100)")
         try await world.run("CREATE MATERIALIZED VIEW total AS SELECT sum(balance) AS b FROM account")
@@ -110,7 +110,7 @@ import Testing
     }
 
     @Test func aBlockSeesOneMoment() async throws {
-        let world = await EngineWorld()
+        let world = try await EngineWorld()
         let other = world.connect()
         try await world.run("CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 1), (2, 2)")
         try await world.run("CREATE MATERIALIZED VIEW v AS SELECT sum(n) AS s FROM t")
@@ -129,7 +129,7 @@ import Testing
     }
 
     @Test func blocksConflictOverTheSameRowsOnly() async throws {
-        let world = await EngineWorld()
+        let world = try await EngineWorld()
         let other = world.connect()
         try await world.run("CREATE TABLE t (id int PRIMARY KEY, n int); CREATE TABLE bag (x int)")
         try await world.run("INSERT INTO t VALUES (1, 1), (2, 2); INSERT INTO bag VALUES (1), (1), (2)")
@@ -158,7 +158,7 @@ import Testing
 
     /// Statements sent as one are a transaction, which keeps other writers of its tables waiting, and never for ever.
     @Test(.timeLimit(.minutes(10))) func circlesOfWritersEnd() async throws {
-        let world = await EngineWorld()
+        let world = try await EngineWorld()
         try await world.run("CREATE TABLE a (x int); CREATE TABLE b (x int); INSERT INTO a VALUES (0); INSERT INTO b VALUES (0)")
         let (one, two) = (world.connect(), world.connect())
         try await Self.execute("UPDATE a SET x = x + 1", one)
@@ -176,7 +176,7 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(10))) func aClientThatLeavesLetsOthersWrite() async throws {
-        let world = await EngineWorld()
+        let world = try await EngineWorld()
         try await world.run("CREATE TABLE t (x int); INSERT INTO t VALUES (0)")
         let gone = world.connect()
         try await Self.execute("UPDATE t SET x = 5", gone)
@@ -210,7 +210,7 @@ import Testing
         func open() throws -> DMLLog { try DMLLog(environment: environment, directory: "/data/dml") }
         let definitions = "CREATE TABLE t (id int PRIMARY KEY, s varchar); CREATE TABLE bag (x int); CREATE MATERIALIZED VIEW v AS SELECT count(*) AS c FROM bag"
         let log = try open()
-        let before = await EngineWorld(dmlLog: log)
+        let before = try await EngineWorld(dmlLog: log)
         try await before.run(definitions)
         try await before.run("INSERT INTO t VALUES (1, 'a text that does not fit a view'), (2, NULL); INSERT INTO bag VALUES (1), (1), (2)")
         try await before.run("BEGIN; UPDATE t SET s = 'new' WHERE id = 2; DELETE FROM bag WHERE x = 2; COMMIT")
@@ -219,7 +219,7 @@ import Testing
         await before.stop()
         // No close: all that was answered is durable already.
         files.crash(random: SystemRandomSource())
-        let after = await EngineWorld(workerCount: 2, dmlLog: try open())
+        let after = try await EngineWorld(workerCount: 2, dmlLog: try open())
         try await after.run(definitions)
         #expect(try await after.engine.replay(after: .zero) == DMLPosition(3))
         #expect(try await after.run("SELECT * FROM t")[0].multiset == expected.0)
@@ -234,7 +234,7 @@ import Testing
     @Test func aLogThatFailsStoresNothing() async throws {
         let files = MemoryFileSystem()
         let environment = Environment(files: files, clock: SystemClock(), random: SystemRandomSource())
-        let world = await EngineWorld(dmlLog: try DMLLog(environment: environment, directory: "/dml"))
+        let world = try await EngineWorld(dmlLog: try DMLLog(environment: environment, directory: "/dml"))
         try await world.run("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
         files.setFault { operation, _ in operation == .sync ? 5 : nil }
         for statement in ["INSERT INTO t VALUES (2)", "DELETE FROM t"] {

@@ -92,32 +92,35 @@ package final class Conductor: Sendable {
     }
 
     /// - Parameter makeSource: a source input for a worker with that worker's splits added; called on the worker's thread.
+    /// - Throws: where one of the threads could not be started; those that were have ended.
     package init(
         workerCount: Int, clock: any Clock, options: Options = Options(),
         makeSource: @escaping @Sendable (ObjectID, WorkerIndex, _ onData: @escaping @Sendable () -> Void) throws(SQLError) -> SourceInput
-    ) {
+    ) throws(ThreadFailure) {
         self.workerCount = workerCount
         self.clock = clock
         self.options = options
         book = Mutex(WatermarkBook(idleNanos: options.idleNanos))
         workers = (0..<workerCount).map { Worker(index: WorkerIndex($0)) }
         let workers = workers
-        for worker in workers {
-            begin { [self] in
-                worker.run(
-                    peers: workers,
-                    makeSource: { [self] (id, index) throws(SQLError) in try makeSource(id, index, { [weak self] in self?.wake() }) },
-                    epochDone: { [self] _, _, report in mailbox.send(.epochDone(report)) })
-            }
-        }
-        begin { [self] in run() }
-    }
-
-    private func begin(_ body: @escaping @Sendable () -> Void) {
+        var begun: [PinnedThread] = []
         do throws(ThreadFailure) {
-            let thread = try PinnedThread(body)
-            threads.withLock { $0.append(thread) }
-        } catch { fatalError("\(error)") }  // Nothing runs without its workers, and nothing has been done yet.
+            for worker in workers {
+                begun.append(
+                    try PinnedThread { [self] in
+                        worker.run(
+                            peers: workers,
+                            makeSource: { [self] (id, index) throws(SQLError) in try makeSource(id, index, { [weak self] in self?.wake() }) },
+                            epochDone: { [self] _, _, report in mailbox.send(.epochDone(report)) })
+                    })
+            }
+            begun.append(try PinnedThread { [self] in run() })
+        } catch {
+            for worker in workers { worker.mailbox.send(.stop) }
+            for thread in begun { thread.join() }
+            throw error
+        }
+        threads.withLock { [begun] in $0 = begun }
     }
 
     /// The last published epoch.

@@ -8,7 +8,7 @@ import MillPlan
 
 /// Files that a query names by their path, without a source.
 extension Engine {
-    /// All rows of the files that the path stands for now.
+    /// All rows of the files that the path stands for at this moment.
     func range(of relation: RelationReference, _ session: SessionContext) async throws(SQLError) -> QueryRun.SourceRange {
         guard let files = relation.files else { throw SQLError(.undefinedTable, "relation \"\(relation.name)\" does not exist") }
         let assembly = assembly

@@ -1,10 +1,10 @@
-/// New tables number their columns themselves: identifiers that a client sends with a new schema are placeholders, which the partition
-/// spec and the sort order of the same request refer to.
+/// New tables number their columns themselves: identifiers that a client sends with a new schema only tell its columns apart for the
+/// partition spec and the sort order of the same request.
 extension IcebergSchema {
     /// The schema with identifiers from 1 on: the fields of a structure one after the other, then what is in each of them.
     ///
-    /// - Returns: also which placeholder became which identifier.
-    /// - Throws: `badRequest` where two fields have one placeholder, or one name in one structure.
+    /// - Returns: also which identifier sent became which.
+    /// - Throws: `badRequest` where two fields were sent with one identifier, or have one name in one structure.
     package func assigningFreshIDs() throws(IcebergError) -> (schema: IcebergSchema, ids: [Int: Int]) {
         var fresh = FreshIDs()
         var result = IcebergSchema(schemaID: 0, try fresh.assign(fields))

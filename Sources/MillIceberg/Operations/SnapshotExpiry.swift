@@ -27,7 +27,7 @@ package struct SnapshotExpiry: Sendable {
     package struct Outcome: Hashable, Sendable {
         package var snapshots = 0
         package var filesRemoved = 0
-        /// What only the forgotten snapshots had, when it was to stay for now.
+        /// What only the forgotten snapshots had, when it was to stay a while.
         package var filesLeft: [String] = []
 
         package init() {}

@@ -137,7 +137,7 @@ actor Simulation {
         var options = Engine.Options(workerCount: workers, conductor: conducting)
         // Time flies here.
         options.targetTimeout = .seconds(86_400)
-        let engine = Engine(
+        let engine = try Engine(
             environment: environment, options: options,
             assembly: targets.nextLife(["s": connector]), meta: meta, keeper: keeper, dmlLog: dmlLog, replayDirectory: "/data/replay")
         life = Life(world: EngineWorld(engine, files: files), keeper: keeper, dmlLog: dmlLog, connector: connector)

@@ -26,7 +26,7 @@ import Testing
         let keeper = try StateKeeper(environment: environment, directory: "/data/state", options: StateKeeper.Options(interval: interval))
         let log = try DMLLog(environment: environment, directory: "/data/dml")
         defer { log.close() }
-        let engine = Engine(
+        let engine = try Engine(
             environment: environment, options: Engine.Options(workerCount: workers, outboxBytesMax: outboxBytesMax),
             assembly: SinkAssembly(targets: ["memory": target.nextLife()]), meta: meta, keeper: keeper, dmlLog: log)
         let world = EngineWorld(engine, files: files)
