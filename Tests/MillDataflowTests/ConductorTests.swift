@@ -395,6 +395,22 @@ private final class NumberDecoder: Decoder {
         conductor.stop()
     }
 
+    /// Without anything that comes after it: no epoch, no other job.
+    @Test(arguments: [1, 3]) func aJobThatIsGoneLeavesNoStateBehind(workers: Int) async throws {
+        struct Leftover: @unchecked Sendable { weak var state: MaterializeOperator? }  // Only whether it is there is looked at.
+        let connector = NumberConnector(splits: 2)
+        let conductor = try Self.conductor(workers, connector)
+        try await conductor.attach(Self.sums(10, byDigit: true))
+        connector.fill(0, 1000)
+        conductor.wake()
+        _ = await conductor.wait(until: Self.hasRead(connector, 1000))
+        let leftovers = await conductor.onWorkers { Leftover(state: $0.materialized(ObjectID(10))) }.results
+        #expect(leftovers.allSatisfy { $0.state != nil })
+        await conductor.detach([ObjectID(10)])
+        #expect(leftovers.allSatisfy { $0.state == nil })
+        conductor.stop()
+    }
+
     @Test func stoppingReleasesThoseWhoWait() async throws {
         let connector = NumberConnector(splits: 1)
         let conductor = try Self.conductor(2, connector)

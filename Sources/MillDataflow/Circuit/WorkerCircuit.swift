@@ -111,10 +111,13 @@ package final class WorkerCircuit: RenderInputs {
 
     /// Renders a job and connects it. When it throws, nothing has changed.
     package func attach(_ job: JobPlan) throws(SQLError) {
-        entriesOfNewJob = []
-        scansOfNewJob = []
-        sourcesOfNewJob = []
-        tableInputOfNewJob = nil
+        // Kept no longer: a job that is dropped is to leave no state behind.
+        defer {
+            entriesOfNewJob = []
+            scansOfNewJob = []
+            sourcesOfNewJob = []
+            tableInputOfNewJob = nil
+        }
         let running = RunningJob(try RenderedJob(job, inputs: self))
         running.entries = entriesOfNewJob
         running.tableInput = tableInputOfNewJob
