@@ -69,7 +69,7 @@ let modules: [Module] = [
         name: "MillEngine",
         uses: [
             "MillBase", "MillColumnar", "MillIO", "MillSQL", "MillExpr", "MillState", "MillStore", "MillLog", "MillConnectorKit", "MillPlan", "MillCatalog",
-            "MillBinder", "MillOptimizer", "MillDataflow", "MillMeta", "MillText", "MillHTTPClient", "MillConnectors",
+            "MillBinder", "MillOptimizer", "MillDataflow", "MillMeta", "MillText", "MillHTTPClient", "MillConnectors", "CMemory",
         ]),
     // L7
     Module(name: "MillPgServer", uses: ["MillBase", "MillColumnar", "MillPgWire", "MillSQL", "MillExpr", "MillEngine"], packages: nio + log),

@@ -70,7 +70,7 @@ package final class StringHeap: @unchecked Sendable {
     /// nil while the heap is small, for what does not fit, and when the system has no memory of that kind.
     private func largeChunk(atLeast count: Int) -> (UnsafeMutableRawPointer, Int)? {
         let size = Self.largeChunkBytes - Self.slackBytes
-        guard byteCount > Self.largeChunkBytes, count <= size, let chunk = mill_large_allocate(Self.largeChunkBytes) else { return nil }
+        guard byteCount > Self.largeChunkBytes, count <= size, let chunk = mill_large_allocate(Self.largeChunkBytes, false) else { return nil }
         largeChunks.append(chunk)
         return (chunk, size)
     }

@@ -1,3 +1,4 @@
+import CMemory
 import MillBase
 package import MillCatalog
 import MillColumnar
@@ -148,7 +149,7 @@ package actor Engine {
         }
     }
 
-    /// Begins looking for new splits of running sources, and trying again those that failed.
+    /// Begins looking for new splits of running sources, trying again those that failed, and giving memory back that is no longer needed.
     package func start() {
         guard discovery == nil else { return }
         let period = options.splitDiscoveryNanos
@@ -157,6 +158,7 @@ package actor Engine {
                 try? await Task.sleep(nanoseconds: period)  // Cancellation ends the loop by its condition.
                 await self?.discoverSplits()
                 await self?.supervise()
+                mill_large_trim()
             }
         }
         if let keeper { checkpoints = Task { [weak self] in await keeper.run { [weak self] in _ = await self?.checkpoint() } } }

@@ -1,16 +1,13 @@
-#if canImport(Glibc)
-import Glibc
-#else
-import Darwin
-#endif
+import CMemory
 
 /// The memory of a table's pages: single pages while the table is small, then 2 MiB blocks that ask for huge pages.
 ///
 /// A search in a table larger than the caches touches three places of a page; with 4 KiB memory pages each also misses the
 /// address translation cache, which costs as much as the data. A page given back is used again before new memory is taken;
-/// memory goes back to the system with the arena. Owned by one thread.
+/// memory is freed with the arena. Owned by one thread.
 struct OrderedArena: ~Copyable {
     private let pageBytes: Int
+    private var singles: [UnsafeMutableRawPointer] = []
     private var blocks: [UnsafeMutableRawPointer] = []
     private var free: [UnsafeMutableRawPointer] = []
     private var cursor: UnsafeMutableRawPointer?
@@ -25,19 +22,17 @@ struct OrderedArena: ~Copyable {
     init(pageBytes: Int) { self.pageBytes = pageBytes }
 
     deinit {
-        for block in blocks { block.deallocate() }
+        for page in singles { page.deallocate() }
+        for block in blocks { mill_large_free(block, Self.blockBytes) }
     }
 
     /// A page of undefined content, aligned to 64 bytes.
     mutating func take() -> UnsafeMutableRawPointer {
         if let page = free.popLast() { return page }
-        if byteCount < Self.smallBytesMax { return allocate(pageBytes, alignment: 64) }
         if room < pageBytes {
-            let block = allocate(Self.blockBytes, alignment: Self.blockBytes)
-            #if canImport(Glibc)
-            // Only a hint: without huge pages the block works as it is.
-            _ = madvise(block, Self.blockBytes, MADV_HUGEPAGE)
-            #endif
+            guard byteCount >= Self.smallBytesMax, let block = mill_large_allocate(Self.blockBytes, false) else { return single() }
+            blocks.append(block)
+            byteCount += Self.blockBytes
             cursor = block
             room = Self.blockBytes
         }
@@ -49,10 +44,10 @@ struct OrderedArena: ~Copyable {
 
     mutating func giveBack(_ page: UnsafeMutableRawPointer) { free.append(page) }
 
-    private mutating func allocate(_ count: Int, alignment: Int) -> UnsafeMutableRawPointer {
-        let block = UnsafeMutableRawPointer.allocate(byteCount: count, alignment: alignment)
-        blocks.append(block)
-        byteCount += count
-        return block
+    private mutating func single() -> UnsafeMutableRawPointer {
+        let page = UnsafeMutableRawPointer.allocate(byteCount: pageBytes, alignment: 64)
+        singles.append(page)
+        byteCount += pageBytes
+        return page
     }
 }

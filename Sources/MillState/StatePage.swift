@@ -54,7 +54,7 @@ final class PageSlab: @unchecked Sendable {
 
     /// nil when the system has no memory of that kind.
     init?() {
-        guard let memory = mill_large_allocate(Self.bytes) else { return nil }
+        guard let memory = mill_large_allocate(Self.bytes, true) else { return nil }
         self.memory = memory
     }
 
