@@ -107,7 +107,7 @@ let executable = Module(
         "MillBase", "MillCatalog", "MillColumnar", "MillIO", "MillKafkaWire", "MillMeta", "MillEngine", "MillConnectors", "MillLog",
         "MillPgServer", "MillPgWire", "MillKafkaServer",
         "MillTemplate", "MillBench", "MillStore", "MillPlan", "MillConnectorKit", "MillHTTPServer", "MillHTTPClient", "MillObjectStore",
-        "MillIceberg", "MillLakeCatalog",
+        "MillIceberg", "MillLakeCatalog", "CMemory",
     ],
     packages: nio + log + [("ArgumentParser", "swift-argument-parser"), ("ServiceLifecycle", "swift-service-lifecycle"), ("UnixSignals", "swift-service-lifecycle")])
 

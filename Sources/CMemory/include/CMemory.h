@@ -20,5 +20,10 @@ void mill_large_free(void *memory, size_t size);
 /// Gives to the system what nobody has needed for ten seconds, for who calls it every second or so.
 void mill_large_trim(void);
 
+/// Has `malloc` keep what is freed: 64 MiB of each of its arenas, and blocks of up to 32 MiB. By its own rules it gives 128 KiB back to the
+/// system at once, and batches come and go by the megabyte. For a program to call before it has threads; does nothing where `malloc` is
+/// not the GNU C library's.
+void mill_heap_keep(void);
+
 /// Lets another thread run, for who waits for a few instructions of it.
 static inline void mill_yield(void) { sched_yield(); }
