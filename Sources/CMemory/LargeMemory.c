@@ -94,20 +94,25 @@ static bool keep(char *memory, size_t size) {
     return true;
 }
 
-/// Gives what was not needed for a while back to the system.
-static void give_back(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if (now.tv_sec - since < UNNEEDED_SECONDS) return;
-    while (unneeded_bytes > 0) {
+/// Gives so much of what is kept back to the system.
+static void give_back(size_t bytes) {
+    kept_bytes -= bytes;
+    if (unneeded_bytes > kept_bytes) unneeded_bytes = kept_bytes;
+    while (bytes > 0) {
         Range *last = &ranges[range_count - 1];
-        size_t size = last->size < unneeded_bytes ? last->size : unneeded_bytes;
+        size_t size = last->size < bytes ? last->size : bytes;
         last->size -= size;
         munmap(last->start + last->size, size);
         if (last->size == 0) range_count -= 1;
-        kept_bytes -= size;
-        unneeded_bytes -= size;
+        bytes -= size;
     }
+}
+
+static void give_back_unneeded(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (now.tv_sec - since < UNNEEDED_SECONDS) return;
+    give_back(unneeded_bytes);
     unneeded_bytes = kept_bytes;
     since = now.tv_sec;
 }
@@ -117,9 +122,17 @@ void *mill_large_allocate(size_t size, bool zeroed) {
     pthread_mutex_lock(&lock);
     void *memory = take(size);
     pthread_mutex_unlock(&lock);
-    if (memory == NULL) return map(size);
-    if (zeroed) memset(memory, 0, size);
-    return memory;
+    if (memory != NULL) {
+        if (zeroed) memset(memory, 0, size);
+        return memory;
+    }
+    memory = map(size);
+    if (memory != NULL) return memory;
+    // What is kept in pieces too small may be what the system lacks.
+    pthread_mutex_lock(&lock);
+    give_back(kept_bytes);
+    pthread_mutex_unlock(&lock);
+    return map(size);
 }
 
 void mill_large_populate(void *memory, size_t size) {
@@ -135,13 +148,13 @@ void mill_large_free(void *memory, size_t size) {
     size = rounded(size);
     pthread_mutex_lock(&lock);
     bool kept = keep(memory, size);
-    give_back();
+    give_back_unneeded();
     pthread_mutex_unlock(&lock);
     if (!kept) munmap(memory, size);
 }
 
 void mill_large_trim(void) {
     pthread_mutex_lock(&lock);
-    give_back();
+    give_back_unneeded();
     pthread_mutex_unlock(&lock);
 }

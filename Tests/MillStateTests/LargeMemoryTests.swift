@@ -50,4 +50,21 @@ import Testing
             }
         }
     }
+
+    /// All that is kept goes back before a request fails; what comes after is served as before.
+    @Test func memoryThatThereIsNoneOfIsNil() throws {
+        let blocks = (0..<8).compactMap { mark in
+            mill_large_allocate(Self.page, false).map { Block(memory: $0.assumingMemoryBound(to: UInt64.self), pages: 1, mark: mark) }
+        }
+        #expect(blocks.count == 8)
+        for block in blocks {
+            block.fill()
+            block.free()
+        }
+        #expect(mill_large_allocate(1 << 50, true) == nil)
+        let memory = try #require(mill_large_allocate(Self.page, true))
+        let block = Block(memory: memory.assumingMemoryBound(to: UInt64.self), pages: 1, mark: 0)
+        #expect(block.isZero)
+        block.free()
+    }
 }
