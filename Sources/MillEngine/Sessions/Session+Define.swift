@@ -34,7 +34,10 @@ extension Session {
         default:
             let hint: String? =
                 switch parsed.statement {
-                case .copy: "Use INSERT."
+                case .copy(let copy) where copy.isFrom: "Use INSERT; read_csv, read_json and read_parquet read files in FROM."
+                case .copy: "Send the query by itself; CREATE SINK writes files."
+                case .createIndex, .comment: "No answer depends on it: leave it out."
+                case .alter: "Drop it and create it again."
                 case .cursor: "Fetch in parts with the extended protocol's row limit."
                 case .cancelJobs: "DROP the materialized view."
                 default: nil
