@@ -145,7 +145,7 @@ def catalog_dies_while_rows_are_appended():
             break
     killer.join()
     checks.check(told and unsure, "the catalog died between appends", (len(told), answer))
-    started = subprocess.run([SERVER, "start", f"{DIRECTORY}/server"], check=True, capture_output=True, text=True)
+    started = subprocess.run([SERVER, "start", f"{DIRECTORY}/server"], check=True, stdout=subprocess.PIPE, text=True)
     checks.check(started.stdout.split() == [S3, CATALOG], "the catalog is back")
     answer = ours("append", table, 200_000, 100)
     checks.check(answer[0] == "ok", "an append after that", answer)

@@ -127,7 +127,7 @@ def main(kills, seed):
     print(f"test-iceberg-sink: {kills} kills, seed {seed}", flush=True)
     checks, choice = Checks("test-iceberg-sink"), random.Random(seed)
     with tempfile.TemporaryDirectory(prefix="millrace-sink-") as data, tempfile.TemporaryDirectory(prefix="millrace-sink-s3-") as far:
-        started = subprocess.run([SEAWEED, "start", far], text=True, capture_output=True, timeout=200)
+        started = subprocess.run([SEAWEED, "start", far], text=True, stdout=subprocess.PIPE, timeout=200)
         if started.returncode == 77:
             print("test-iceberg-sink: SKIPPED, its S3 server cannot be fetched")
             return
@@ -151,7 +151,7 @@ def main(kills, seed):
                     else:
                         subprocess.run([SEAWEED, "kill", far], check=True, timeout=60)
                         time.sleep(choice.uniform(0, 2))
-                        subprocess.run([SEAWEED, "start", far], check=True, capture_output=True, timeout=200)
+                        subprocess.run([SEAWEED, "start", far], check=True, stdout=subprocess.PIPE, timeout=200)
                 time.sleep(3)
             compare(checks, server, load, catalog, local)
             checks.check(server.alive, "the server is alive")

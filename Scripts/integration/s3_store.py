@@ -227,7 +227,7 @@ def server_dies_while_an_object_is_written():
     rest = ours.write(content[20_000_000:])
     finished = ours("finish")
     checks.check(first[0] == "ok" and finished[:2] in (["error", "EIO"], ["error", "ETIMEDOUT"]), "the writer says that the store is away", (rest, finished))
-    started = subprocess.run([SERVER, "start", DIRECTORY / "server"], check=True, capture_output=True, text=True)
+    started = subprocess.run([SERVER, "start", DIRECTORY / "server"], check=True, stdout=subprocess.PIPE, text=True)
     checks.check(started.stdout.split()[0] == URL, "the server is back")
     checks.check(keys_of_theirs("killed") == [], "no half of an object")
     ours("create", location("killed"))
