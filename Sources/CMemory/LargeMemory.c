@@ -94,27 +94,35 @@ static bool keep(char *memory, size_t size) {
     return true;
 }
 
-/// Gives so much of what is kept back to the system.
-static void give_back(size_t bytes) {
+/// Takes so much out of what is kept; how many ranges are to go back to the system. The caller does that without the lock: hundreds of
+/// megabytes take it milliseconds.
+static size_t give_up(size_t bytes, Range *given) {
     kept_bytes -= bytes;
     if (unneeded_bytes > kept_bytes) unneeded_bytes = kept_bytes;
+    size_t count = 0;
     while (bytes > 0) {
         Range *last = &ranges[range_count - 1];
         size_t size = last->size < bytes ? last->size : bytes;
         last->size -= size;
-        munmap(last->start + last->size, size);
+        given[count++] = (Range){last->start + last->size, size};
         if (last->size == 0) range_count -= 1;
         bytes -= size;
     }
+    return count;
 }
 
-static void give_back_unneeded(void) {
+static size_t give_up_unneeded(Range *given) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    if (now.tv_sec - since < UNNEEDED_SECONDS) return;
-    give_back(unneeded_bytes);
+    if (now.tv_sec - since < UNNEEDED_SECONDS) return 0;
+    size_t count = give_up(unneeded_bytes, given);
     unneeded_bytes = kept_bytes;
     since = now.tv_sec;
+    return count;
+}
+
+static void give_back(const Range *given, size_t count) {
+    for (size_t index = 0; index < count; index++) munmap(given[index].start, given[index].size);
 }
 
 void *mill_large_allocate(size_t size, bool zeroed) {
@@ -129,9 +137,11 @@ void *mill_large_allocate(size_t size, bool zeroed) {
     memory = map(size);
     if (memory != NULL) return memory;
     // What is kept in pieces too small may be what the system lacks.
+    Range given[RANGES_MAX];
     pthread_mutex_lock(&lock);
-    give_back(kept_bytes);
+    size_t count = give_up(kept_bytes, given);
     pthread_mutex_unlock(&lock);
+    give_back(given, count);
     return map(size);
 }
 
@@ -146,15 +156,19 @@ void mill_large_populate(void *memory, size_t size) {
 
 void mill_large_free(void *memory, size_t size) {
     size = rounded(size);
+    Range given[RANGES_MAX];
     pthread_mutex_lock(&lock);
     bool kept = keep(memory, size);
-    give_back_unneeded();
+    size_t count = give_up_unneeded(given);
     pthread_mutex_unlock(&lock);
+    give_back(given, count);
     if (!kept) munmap(memory, size);
 }
 
 void mill_large_trim(void) {
+    Range given[RANGES_MAX];
     pthread_mutex_lock(&lock);
-    give_back_unneeded();
+    size_t count = give_up_unneeded(given);
     pthread_mutex_unlock(&lock);
+    give_back(given, count);
 }
