@@ -553,7 +553,7 @@ def psql_command(command, wanted):
             print("  psql is not installed: not tested")
             return
         with connect() as c:
-            name = table(c, "meta" + uuid.uuid4().hex[:4], "id integer PRIMARY KEY, name varchar")
+            name = table(c, "meta" + uuid.uuid4().hex[:4], "id integer, name varchar, PRIMARY KEY (id, name)")
         result = subprocess.run([psql, "-X", "-c", command.replace("NAME", name)], capture_output=True, text=True, timeout=60)
         assert result.returncode == 0 and "ERROR" not in result.stderr, result.stderr
         missing = [text for text in wanted if text.replace("NAME", name) not in result.stdout]
@@ -564,7 +564,7 @@ def psql_command(command, wanted):
 
 
 psql_command("\\d", ["List of relations", "NAME"])
-psql_command("\\d NAME", ["integer", "character varying", "not null"])
+psql_command("\\d NAME", ["integer", "character varying", "not null", "PRIMARY KEY, btree (id, name)"])
 psql_command("\\d+ NAME", ["integer"])
 psql_command("\\dt", ["NAME"])
 for meta in ("\\dm", "\\dv", "\\di", "\\df", "\\dT", "\\conninfo"):

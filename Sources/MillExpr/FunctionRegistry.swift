@@ -70,7 +70,7 @@ package enum FunctionRegistry {
     static let overloads: [String: [FunctionOverload]] = {
         let tables = [
             comparisonSignatures, arithmeticSignatures, mathSignatures, stringSignatures, dateTimeSignatures, jsonSignatures, systemSignatures,
-            catalogSignatures,
+            catalogSignatures, subquerySignatures,
         ]
         let all = tables.flatMap { $0.split(separator: "\n").map { FunctionOverload($0) } }
         return Dictionary(grouping: all, by: \.name)

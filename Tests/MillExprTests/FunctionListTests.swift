@@ -53,7 +53,8 @@ import Testing
         }
         // What an operator or a form of syntax stands for is listed by that.
         let words = Set(FunctionRegistry.binaryOperators.values).union(FunctionRegistry.prefixOperators.values)
-            .subtracting(["abs", "sqrt", "cbrt", "power", "starts_with"]).union(["regexp_match_group", "array_of", "array_contains", "at_time_zone"])
+            .subtracting(["abs", "sqrt", "cbrt", "power", "starts_with"])
+            .union(["regexp_match_group", "array_of", "array_contains", "at_time_zone", "is_one_row"])
         let functions = FunctionRegistry.overloads.filter { !words.contains($0.key) }.sorted { $0.key < $1.key }
         let aggregates = AggregateFunction.allCases.map(\.rawValue).filter { $0 != AggregateFunction.singleValue.rawValue } + ["every"]
         return table("Functions", functions.map { line($0.key, $0.value.map { text($0) }) }) + table("Operators", operators)

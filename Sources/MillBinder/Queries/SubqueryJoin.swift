@@ -8,7 +8,8 @@ import MillSQL
 ///
 /// As a condition of WHERE, EXISTS and IN are semi joins. As a value inside an expression every subquery is a join that
 /// adds at most one row per outer row:
-/// - scalar: its one row crossed in, or, correlated, a left join with one row per value of the correlated columns;
+/// - scalar: its one row crossed in, or, correlated, a left join with one row per value of the correlated columns and a check of how
+///   many there were;
 /// - EXISTS: the number of its rows, joined the same way;
 /// - IN: its number of rows and of present values, and the distinct values themselves, because `x IN (...)` is NULL where
 ///   x is NULL or missing among values of which one is NULL, and false over no rows.
@@ -62,13 +63,15 @@ struct SubqueryJoin {
         let lifted = try liftToEqualities(subquery.query)
         let type = subquery.type
         guard !lifted.predicates.isEmpty else {
-            let plan = Self.hasOneRow(lifted.plan) ? lifted.plan : single(lifted.plan, keys: [])
-            return cross(plan, column: 0, type)
+            return cross(Self.hasOneRow(lifted.plan) ? lifted.plan : single(lifted.plan), column: 0, type)
         }
         let (keys, conditions) = try correlation(lifted)
         guard let empty = lifted.emptyRow?[0] else {
-            let plan = single(lifted.plan, keys: keys)
-            return leftJoin(plan, on: conditions(plan, outer.schema.count), column: keys.count, type)
+            let plan = counted(lifted.plan, keys: keys)
+            let rows = column(plan, keys.count + 1, behind: outer)
+            let value = leftJoin(plan, on: conditions(plan, outer.schema.count), column: keys.count, type)
+            let isOneRow = try FunctionRegistry.resolve(name: "is_one_row", arguments: [.int64]).call([rows], at: subquery.span)
+            return .caseWhen([.init(isOneRow, value)], otherwise: nil, type)
         }
         // One row per value of the correlated columns already, because they are the grouping's only keys.
         var expressions = keys
@@ -243,12 +246,20 @@ struct SubqueryJoin {
         return .column(index, type)
     }
 
-    /// One row per value of the keys, 21000 where there would be more.
-    private func single(_ plan: LogicalPlan, keys: [BoundExpression]) -> LogicalPlan {
+    /// The one row of a subquery that stands by itself, 21000 where there are more.
+    private func single(_ plan: LogicalPlan) -> LogicalPlan {
         let type = plan.schema[0].type
         let call = AggregateCall(.singleValue, argument: .column(0, type), type: type)
-        let names = keys.indices.map { "outer_\($0 + 1)" } + [plan.schema[0].name]
-        return .aggregate(LogicalAggregate(input: plan, keys: keys, calls: [call], names: names))
+        return .aggregate(LogicalAggregate(input: plan, keys: [], calls: [call], names: [plan.schema[0].name]))
+    }
+
+    /// One row per value of the keys: the keys, the value if there is one row, and the number of rows. Which rows are too many shows only
+    /// where the row around asks for them.
+    private func counted(_ plan: LogicalPlan, keys: [BoundExpression]) -> LogicalPlan {
+        let type = plan.schema[0].type
+        let calls = [AggregateCall(.min, argument: .column(0, type), type: type), Self.rowCount]
+        let names = keys.indices.map { "outer_\($0 + 1)" } + [plan.schema[0].name, "count"]
+        return .aggregate(LogicalAggregate(input: plan, keys: keys, calls: calls, names: names))
     }
 
     private static let rowCount = AggregateCall(.count, argument: nil, type: .int64)

@@ -13,7 +13,7 @@ enum KernelTable {
         let types = function.argumentTypes
         if let kernel = MathKernels.make(name, types) ?? DateTimeKernels.make(name, types) ?? PatternKernels.make(name, types, constants)
             ?? StringKernels.make(name, types) ?? JSONKernels.make(name, types) ?? FormatKernels.make(name, types)
-            ?? CatalogKernels.make(name, types)
+            ?? CatalogKernels.make(name, types) ?? SubqueryKernels.make(name)
         {
             return (kernel, nil)
         }

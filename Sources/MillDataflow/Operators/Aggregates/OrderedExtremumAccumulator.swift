@@ -1,5 +1,6 @@
 import MillBase
 import MillColumnar
+import MillExpr
 import MillState
 
 /// min, max and the one value of a scalar subquery, over input that may be taken back.
@@ -128,7 +129,7 @@ final class OrderedExtremumAccumulator: Accumulator {
         let column = slot.column(payloads, presentAt: offset, valueAt: offset + Self.valueOffset)
         guard kind == .single else { return column }
         for (index, payload) in payloads.enumerated() where payload.load(fromByteOffset: offset + Self.rowsOffset, as: Int64.self) > 1 {
-            errors.append((index, SQLError(.cardinalityViolation, "more than one row returned by a subquery used as an expression")))
+            errors.append((index, .moreThanOneRow))
             column.setNull(index)
         }
         return column
