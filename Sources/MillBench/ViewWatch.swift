@@ -31,7 +31,7 @@ final class ViewWatch: @unchecked Sendable {
     }
 
     private static let question = "SELECT sum(bids), max(newest) FROM latest"
-    private static let pauseMicros: UInt32 = 2000
+    private static let pauseMicros: UInt32 = 1000
     private static let patienceSeconds = 60.0
 
     private let session: PgReader

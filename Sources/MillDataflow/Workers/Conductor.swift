@@ -219,13 +219,27 @@ package final class Conductor: Sendable {
         wake()  // Who waits for one of them to catch up learns that it is gone.
     }
 
+    /// What `body`, which must be brief, sees in every worker's circuit between two epochs, by worker, with the epoch it belongs to. It runs on
+    /// the conductor's own thread, so no worker is woken for it. After `stop` there are no results.
+    package func look<T: Sendable>(_ body: @escaping @Sendable (WorkerCircuit) -> T) async -> (record: EpochRecord, results: [T]) {
+        await withCheckedContinuation { continuation in
+            order(
+                .between(
+                    { conductor in
+                        let results = conductor.workers.compactMap { $0.look(body) }
+                        let areAll = results.count == conductor.workerCount
+                        continuation.resume(returning: (conductor.published, areAll ? results : conductor.gather(body)))
+                    }, refused: { continuation.resume(returning: ($0, [])) }))
+        }
+    }
+
     /// Images of stored rows, all of one epoch. A view that does not run is missing; after `stop` all are.
     package func snapshots(_ ids: [ObjectID]) async -> (record: EpochRecord, tables: [ObjectID: [TableSnapshot]]) {
-        let (record, parts) = await onWorkers { circuit in
-            Dictionary(uniqueKeysWithValues: ids.compactMap { id in circuit.materialized(id).map { (id, $0.table.snapshot()) } })
+        let (record, parts) = await look { circuit in
+            ids.compactMap { id in circuit.materialized(id).map { (id: id, image: $0.table.snapshot()) } }
         }
         var tables: [ObjectID: [TableSnapshot]] = [:]
-        for part in parts { for (id, snapshot) in part { tables[id, default: []].append(snapshot) } }
+        for part in parts { for (id, image) in part { tables[id, default: []].append(image) } }
         return (record, tables)
     }
 

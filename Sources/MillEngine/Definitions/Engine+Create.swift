@@ -367,12 +367,10 @@ extension Engine {
 
     /// What a job may rely on in a relation's deltas.
     var relationProperties: StreamPlanner.RelationProperties {
-        let plans = plans
-        let marks = catalog.objects.reduce(into: [ObjectID: [Int]]()) { marks, object in
-            if object.kind == .source { marks[object.id] = object.watermark.map { [$0.column] } }
-        }
-        return { id in
-            plans[id].map { $0[$0.root].properties } ?? StreamProperties(appendOnly: true, distribution: .any, watermarks: marks[id] ?? [])
+        { [plans, catalog] id in
+            if let plan = plans[id] { return plan[plan.root].properties }
+            let source = catalog.object(id).flatMap { $0.kind == .source ? $0 : nil }
+            return StreamProperties(appendOnly: true, distribution: .any, watermarks: source?.watermark.map { [$0.column] } ?? [])
         }
     }
 }

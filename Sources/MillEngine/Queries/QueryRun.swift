@@ -294,12 +294,19 @@ private final class ResultCollector: Operator {
             batches = RowSort.sorted(
                 batches, by: run.order.map { ColumnOrder($0.column, descending: $0.descending, nullsFirst: $0.nullsFirst) })
         }
+        let last = batches.popLast()
         for batch in batches where !isDone { give(batch) }
+        // With it the end: a reader of a small result is woken once.
+        channel.finish(last: isDone ? nil : last.flatMap(cut))
+    }
+
+    private func give(_ batch: DeltaBatch) {
+        guard !isDone, let rows = cut(batch) else { return }
+        if !channel.send(rows) { isDone = true }
     }
 
     /// Cuts by OFFSET and LIMIT, where a row of weight n counts n times, and drops hidden columns.
-    private func give(_ batch: DeltaBatch) {
-        guard !isDone else { return }
+    private func cut(_ batch: DeltaBatch) -> DeltaBatch? {
         var rows = Selection(capacity: batch.count)
         var weights: [Int64] = []
         for row in 0..<batch.count where toGive > 0 {
@@ -315,11 +322,11 @@ private final class ResultCollector: Operator {
             weights.append(Int64(weight))
         }
         if toGive == 0 { isDone = true }
-        guard rows.count > 0 else { return }
+        guard rows.count > 0 else { return nil }
         let columns = Array(batch.columns.prefix(run.visible))
         let whole = rows.count == batch.count
         let picked = whole ? columns : columns.map { $0.gather(rows.rows, count: rows.count) }
         let plain = weights.allSatisfy { $0 == 1 }
-        if !channel.send(DeltaBatch(columns: picked, count: rows.count, weights: plain ? nil : Weights(weights))) { isDone = true }
+        return DeltaBatch(columns: picked, count: rows.count, weights: plain ? nil : Weights(weights))
     }
 }

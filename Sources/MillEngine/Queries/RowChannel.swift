@@ -27,36 +27,59 @@ package final class RowChannel: Sendable {
 
     package init(capacity: Int = 16) { self.capacity = capacity }
 
+    private enum Sent {
+        case unwanted
+        case stored
+        case noRoom
+        case to(CheckedContinuation<DeltaBatch?, any Error>)
+    }
+
     /// Hands a batch over; false when nobody reads any more. Blocks the thread while the channel is full.
     func send(_ batch: DeltaBatch) -> Bool {
         while true {
-            let outcome: Bool? = state.withLock { state in
-                if state.cancellation != nil { return false }
+            let sent: Sent = state.withLock { state in
+                if state.cancellation != nil { return .unwanted }
                 if let reader = state.reader {
                     state.reader = nil
-                    reader.resume(returning: batch)
-                    return true
+                    return .to(reader)
                 }
                 guard state.batches.count < capacity else {
                     state.senderWaits = true
-                    return nil
+                    return .noRoom
                 }
                 state.batches.append(batch)
+                return .stored
+            }
+            switch sent {
+            case .unwanted: return false
+            case .stored: return true
+            case .noRoom: room.wait()
+            // Which goes on when the lock is free again.
+            case .to(let reader):
+                reader.resume(returning: batch)
                 return true
             }
-            if let outcome { return outcome }
-            room.wait()
         }
     }
 
-    /// No more batches; `failure` is thrown to the reader after the last one.
-    func finish(_ failure: SQLError? = nil) {
-        state.withLock { state in
+    /// No more batches but `last`, for which there is always room; `failure` is thrown to the reader after the last one. Of several ends the
+    /// first one counts.
+    func finish(_ failure: SQLError? = nil, last: DeltaBatch? = nil) {
+        let reader: CheckedContinuation<DeltaBatch?, any Error>? = state.withLock { state in
+            guard !state.isFinished else { return nil }
             state.isFinished = true
             state.failure = failure
-            guard let reader = state.reader else { return }
-            state.reader = nil
-            if let failure { reader.resume(throwing: failure) } else { reader.resume(returning: nil) }
+            defer { state.reader = nil }
+            if state.reader == nil, state.cancellation == nil, let last { state.batches.append(last) }
+            return state.reader
+        }
+        guard let reader else { return }
+        if let last {
+            reader.resume(returning: last)
+        } else if let failure {
+            reader.resume(throwing: failure)
+        } else {
+            reader.resume(returning: nil)
         }
     }
 

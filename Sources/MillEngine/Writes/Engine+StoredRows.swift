@@ -58,12 +58,17 @@ extension Engine {
             rows + staged.filter { $0.position > record.dmlPosition }.flatMap { $0.changes[table.id]?.rows(underKeys: keys) ?? [] })
     }
 
+    /// So few keys are found sooner than all workers are woken.
+    private static let keysLookedForAtOnceMax = 64
+
     private func publishedRows(of table: CatalogObject, underKeys keys: [DeltaBatch]) async -> (record: EpochRecord, rows: [DeltaBatch]) {
         let (id, key) = (table.id, table.rowKey)
-        let (record, parts) = await conductor.onWorkers { circuit -> [DeltaBatch] in
+        let find: @Sendable (WorkerCircuit) -> [DeltaBatch] = { circuit in
             guard let stored = circuit.materialized(id)?.table else { return [] }
             return keys.flatMap { stored.rows(underKeys: $0, in: key) }
         }
+        let areFew = keys.reduce(0) { $0 + $1.count } <= Self.keysLookedForAtOnceMax
+        let (record, parts) = areFew ? await conductor.look(find) : await conductor.onWorkers(find)
         return (record, parts.flatMap { $0 })
     }
 
