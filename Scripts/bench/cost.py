@@ -21,15 +21,16 @@ def family(pid):
 
 
 def cpu_seconds(pids):
-    """Used so far by these processes and by their children that have ended."""
-    ticks = 0
+    """Used so far by all threads of these processes, and, to a tick, by their children that have ended."""
+    seconds = 0
     for pid in pids:
         try:
+            seconds += time.clock_gettime(~pid << 3 | 2)  # the clock of `clock_getcpuclockid`: a short query takes a few ticks only
             with open(f"/proc/{pid}/stat") as stat:
-                ticks += sum(int(field) for field in stat.read().rsplit(")", 1)[1].split()[11:15])
+                seconds += sum(int(field) for field in stat.read().rsplit(")", 1)[1].split()[13:15]) / TICKS
         except OSError:
             pass  # it ended
-    return ticks / TICKS
+    return seconds
 
 
 def busy_seconds():

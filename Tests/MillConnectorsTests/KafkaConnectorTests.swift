@@ -65,6 +65,22 @@ import Testing
         third.close()
     }
 
+    @Test func consumersOfReadersThatHaveCaughtUpAreGivenUp() throws {
+        let cluster = MockCluster()
+        cluster.createTopic("events", partitions: 1)
+        cluster.produce("events", 0, (0..<20).map(String.init))
+        let connector = try connector(cluster.bootstrapServers, "events")
+        let bell = Bell()
+        let readers = try (0..<4).map { _ in try connector.openReader(split("events", 0), at: SplitOffset(0)) { bell.ring() } }
+        for reader in readers[1...] { reader.close() }
+        #expect(connector.readingClientCount == 4)
+        #expect(try connector.currentSplits() == [split("events", 0)])
+        #expect(connector.readingClientCount == 2, "one that reads, and one for the next reader")
+        let next = try connector.openReader(split("events", 0), at: SplitOffset(10)) { bell.ring() }
+        #expect(connector.readingClientCount == 2)
+        for (reader, first) in [(readers[0], 0), (next, 10)] { #expect(try read(reader, bell, count: 20 - first).map(\.position) == Array(Int64(first)..<20)) }
+    }
+
     @Test func aTimeIsResolvedToTheFirstRecordAtOrAfterIt() throws {
         let cluster = MockCluster()
         cluster.createTopic("events", partitions: 1)

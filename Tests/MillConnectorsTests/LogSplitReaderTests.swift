@@ -1,10 +1,11 @@
 import MillBase
 import MillConnectorKit
 import MillIO
-import MillKafkaWire
+import Synchronization
 import Testing
 
 @testable import MillConnectors
+@testable import MillKafkaWire
 @testable import MillLog
 
 #if canImport(Glibc)
@@ -88,6 +89,49 @@ import Darwin
             #expect(try read(reader, bell, count: expected.count) == expected)
             #expect(reader.highWatermark == SplitOffset(Int64(expected.count)))
             reader.close()
+        }
+    }
+
+    private func reader(_ log: Log, decoder: RecordDecoder = RecordDecoder()) throws -> LogSplitReader {
+        LogSplitReader(
+            try #require(log.topic(named: "t")?.partition(0)), SourceSplit(name: "t/0", topic: "t", partition: 0), at: SplitOffset(0),
+            isolation: .committed, pool: BlockPool(), decoder: decoder) {}
+    }
+
+    @Test func aBatchIsOpenedOnceHoweverFewOfItsRecordsAreTakenAtATime() throws {
+        try withLog { log in
+            try log.createTopic(name: "t", partitions: 1)
+            // More than a decoder keeps the memory of: each time it opens the batch it takes some.
+            let values = (0..<600).map { "\($0)" + String(repeating: "x", count: 10_000) }
+            try append(log, "t", values, compression: .gzip)
+            let taken = Taken()
+            let reader = try reader(log, decoder: RecordDecoder(decompressedBytesMax: 128 << 20) { taken.count.add(1, ordering: .relaxed); return realloc($0, $1) })
+            var found: [ReadRecord] = []
+            var afterFirst: Int?
+            while let chunk = try reader.poll(maxRecords: 7, maxBytes: 1 << 20) {
+                #expect(chunk.count <= 7)
+                found += chunk.records
+                if afterFirst == nil { afterFirst = taken.count.load(ordering: .relaxed) }
+            }
+            #expect(found == values.enumerated().map { ReadRecord(position: Int64($0), value: $1) })
+            #expect(taken.count.load(ordering: .relaxed) == afterFirst)
+        }
+    }
+
+    private final class Taken: Sendable { let count = Atomic(0) }
+
+    @Test func smallBatchesOfMuchAreNotReadAllAtOnce() throws {
+        try withLog { log in
+            try log.createTopic(name: "t", partitions: 1)
+            let value = String(repeating: "x", count: 400_000)
+            for _ in 0..<20 { try append(log, "t", [value, value], compression: .gzip) }
+            let reader = try reader(log)
+            var positions: [Int64] = []
+            while let chunk = try reader.poll(maxRecords: 1000, maxBytes: 1 << 30) {
+                #expect(chunk.byteCount < 1 << 20)
+                positions += chunk.positions
+            }
+            #expect(positions == Array(0..<40))
         }
     }
 

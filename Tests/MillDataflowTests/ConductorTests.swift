@@ -333,6 +333,19 @@ private final class NumberDecoder: Decoder {
         #expect(circuit.report.offsets[Self.sourceID]?.values.map(\.position) == [70_000, 70_000, 70_000])
     }
 
+    @Test func thoseWhoCatchUpShareTheBudgetOverAllSplits() throws {
+        let (circuit, connector) = try Self.circuitOfOneWorker(splits: 16)
+        for split in 0..<16 { connector.fill(split, 30_000) }
+        let much = EpochBudget(records: 1_000_000, bytes: 1 << 30)
+        circuit.openEpoch(much) { true }
+        for id in 0..<UInt32(8) { try circuit.attach(Self.sums(20 + id, byDigit: true)) }
+        circuit.openEpoch(EpochBudget(records: 1000, bytes: 1 << 20)) { true }
+        let places = circuit.places.filter { $0.key.number >= 20 }.flatMap { $0.value[Self.sourceID]?.values.map(\.offset.position) ?? [] }
+        #expect(places == Array(repeating: 256, count: 16 * 8), "a few each")
+        for _ in 0..<4 { circuit.openEpoch(much) { true } }
+        #expect(circuit.report.catchingUp.isEmpty, "an eighth of a sixteenth each")
+    }
+
     @Test func whatAShareUsesBeyondItselfIsNotAtTheCostOfOthers() {
         var budget = EpochBudget(records: 100, bytes: 1000)
         let share = budget.part(of: 4)

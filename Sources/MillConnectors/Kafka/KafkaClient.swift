@@ -102,6 +102,9 @@ final class KafkaClient: @unchecked Sendable {
     func takePartition(_ name: String) -> Bool { shared.state.withLock { $0.taken.insert(name).inserted } }
     func releasePartition(_ name: String) { shared.state.withLock { _ = $0.taken.remove(name) } }
 
+    /// Nobody reads a partition here.
+    var isIdle: Bool { shared.state.withLock { $0.taken.isEmpty } }
+
     /// The partitions of a topic, none when the broker does not know it.
     func partitions(of topic: String, timeoutMillis: Int32) throws(KafkaFailure) -> [Int32] {
         guard let local = rd_kafka_topic_new(handle, topic, nil) else { throw KafkaFailure(code: rd_kafka_last_error()) }

@@ -101,6 +101,20 @@ package final class KafkaConnector: SourceConnector {
         }
     }
 
+    /// Lets go of the consumers that nobody reads with, but for one: each is a handful of threads and connections. Takes a moment, so not for
+    /// a worker, whose next reader takes one of them.
+    private func endIdleClients() {
+        let idle = readers.withLock { readers in
+            let idle = readers.filter(\.isIdle).dropFirst()
+            readers.removeAll { client in idle.contains { $0 === client } }
+            return idle
+        }
+        withExtendedLifetime(idle) {}  // They end without the lock.
+    }
+
+    /// Consumers that there are for reading.
+    var readingClientCount: Int { readers.withLock { $0.count } }
+
     /// Repeats a question that failed for a passing reason until the time is up.
     private func ask<T>(_ question: (KafkaClient, _ timeoutMillis: Int32) throws(KafkaFailure) -> T) throws(SQLError) -> T {
         let client = try askingClient()
@@ -112,6 +126,7 @@ package final class KafkaConnector: SourceConnector {
                 client.setStatus(nil)
                 // What was wrong when a reader last heard of its broker may long have passed, and no record come since.
                 readers.withLock { for reader in $0 { reader.setStatus(nil) } }
+                endIdleClients()
                 return answer
             } catch {
                 guard error.isTransient, deadline - Self.nowMillis() > 100 else {

@@ -12,10 +12,12 @@ final class LogSplitReader: SplitReader {
     private let split: SourceSplit
     private let isolation: ReadIsolation
     private let pool: BlockPool
-    private let decoder = RecordDecoder()
+    private let decoder: RecordDecoder
     private var nextOffset: Int64
     /// Of the last chunk: so that a poll reads about as many bytes as the records it may give.
     private var recordBytes = 512
+    /// The batch that the last chunk ended in: the next one goes on there, since to open it again costs the whole batch.
+    private var rest: (batch: RecordBatch, records: RecordCursor?)?
     private var subscription: LogSubscription?
 
     private static let readBytesMin = 64 << 10
@@ -27,12 +29,13 @@ final class LogSplitReader: SplitReader {
 
     init(
         _ partition: PartitionLog, _ split: SourceSplit, at offset: SplitOffset, isolation: ReadIsolation, pool: BlockPool,
-        onData: @escaping @Sendable () -> Void
+        decoder: RecordDecoder = RecordDecoder(), onData: @escaping @Sendable () -> Void
     ) {
         self.partition = partition
         self.split = split
         self.isolation = isolation
         self.pool = pool
+        self.decoder = decoder
         nextOffset = offset.position
         subscription = partition.onAppend { _ in onData() }
     }
@@ -40,6 +43,7 @@ final class LogSplitReader: SplitReader {
     func close() {
         subscription?.cancel()
         subscription = nil
+        rest = nil
     }
 
     /// Where a source that begins now begins.
@@ -54,20 +58,11 @@ final class LogSplitReader: SplitReader {
     }
 
     func poll(maxRecords: Int, maxBytes: Int) throws(SQLError) -> RawChunk? {
-        guard nextOffset < partition.readableEnd(isolation) else {
-            // A partition that stopped must say so, and one that was made anew has less than we have read.
-            if let failure = partition.failure { throw failure.sqlError }
-            guard nextOffset <= partition.highWatermark else { throw outOfRange }
-            return nil
-        }
-        let slice: LogSlice
-        let wanted = min(max(Self.readBytesMin, min(maxRecords, maxBytes / recordBytes) * recordBytes), Self.readBytesMax)
-        do throws(LogError) { slice = try partition.read(from: nextOffset, maxBytes: min(wanted, maxBytes), isolation: isolation) } catch {
-            if case .offsetOutOfRange = error { throw outOfRange }
-            throw error.sqlError
-        }
+        let limit = (records: max(maxRecords, 1), bytes: min(maxBytes, Self.readBytesMax))
+        let slice = rest == nil ? try read(limit.records, maxBytes) : nil
+        guard rest != nil || slice != nil else { return nil }
         do throws(RecordError) {
-            let chunk = try copy(slice, maxRecords: max(maxRecords, 1))
+            let chunk = try copy(slice, maxRecords: limit.records, maxBytes: limit.bytes)
             guard chunk.nextOffset.position != nextOffset else { return nil }
             nextOffset = chunk.nextOffset.position
             if chunk.count > 0 { recordBytes = max(chunk.byteCount / chunk.count + 32, 64) }
@@ -81,6 +76,21 @@ final class LogSplitReader: SplitReader {
         }
     }
 
+    /// About as many bytes as the records have that may be given; nil at the end.
+    private func read(_ maxRecords: Int, _ maxBytes: Int) throws(SQLError) -> LogSlice? {
+        guard nextOffset < partition.readableEnd(isolation) else {
+            // A partition that stopped must say so, and one that was made anew has less than we have read.
+            if let failure = partition.failure { throw failure.sqlError }
+            guard nextOffset <= partition.highWatermark else { throw outOfRange }
+            return nil
+        }
+        let wanted = min(max(Self.readBytesMin, min(maxRecords, maxBytes / recordBytes) * recordBytes), Self.readBytesMax)
+        do throws(LogError) { return try partition.read(from: nextOffset, maxBytes: min(wanted, maxBytes), isolation: isolation) } catch {
+            if case .offsetOutOfRange = error { throw outOfRange }
+            throw error.sqlError
+        }
+    }
+
     private var outOfRange: SQLError {
         SQLError(
             .objectNotInPrerequisiteState, "offset \(nextOffset) of \"\(split.name)\" is out of range",
@@ -88,39 +98,57 @@ final class LogSplitReader: SplitReader {
             hint: "The records are gone, or the topic was made anew. Drop the source and create it again.")
     }
 
-    private func copy(_ slice: LogSlice, maxRecords: Int) throws(RecordError) -> RawChunk {
-        let buffer = RecordBuffer(capacity: slice.bytes.count + slice.bytes.count / 8, pool: pool)
+    /// What is left of a batch, or what a slice has; bytes of compressed batches count as they are then.
+    private func copy(_ slice: LogSlice?, maxRecords: Int, maxBytes: Int) throws(RecordError) -> RawChunk {
+        let expected = slice.map { $0.bytes.count + $0.bytes.count / 8 } ?? min(maxRecords, maxBytes / recordBytes) * recordBytes
+        let buffer = RecordBuffer(capacity: expected, pool: pool)
         var starts: [UInt32] = []
         var lengths: [Int32] = []
         var positions: [Int64] = []
         var times = RecordTimes()
-        let room = min(maxRecords, slice.bytes.count / 64)
+        let room = min(maxRecords, expected / 64)
         starts.reserveCapacity(room)
         lengths.reserveCapacity(room)
         positions.reserveCapacity(room)
         times.reserveCapacity(room)
-        // Compaction may have taken everything up to here.
-        var next = slice.isEmpty ? slice.nextOffset : nextOffset
-        var batches = slice.batches
-        while starts.count < maxRecords, let batch = try batches.next() {
-            // What a disk gives back may not be what it was given.
-            if slice.isFromDisk { try batch.validateChecksum() }
-            if !batch.isControl, !slice.isAborted(batch) {
-                var cursor = try decoder.records(of: batch)
-                while starts.count < maxRecords, let record = try cursor.next() {
+        var next = nextOffset
+        // Compaction may have taken everything up to there.
+        if let slice, slice.isEmpty { next = slice.nextOffset }
+        var batches = slice?.batches
+        var bytesLeft = maxBytes
+        while starts.count < maxRecords, bytesLeft > 0 {
+            if rest == nil { rest = try open(&batches, of: slice) }
+            guard let (batch, opened) = rest else { break }
+            rest = nil
+            if var records = opened {
+                while starts.count < maxRecords, bytesLeft > 0, let record = try records.next() {
                     guard record.offset >= nextOffset else { continue }
-                    starts.append(buffer.append(record.value?.baseAddress, record.value?.count ?? 0))
-                    lengths.append(record.value.map { Int32(clamping: $0.count) } ?? -1)
+                    let length = record.value?.count ?? 0
+                    starts.append(buffer.append(record.value?.baseAddress, length))
+                    lengths.append(record.value == nil ? -1 : Int32(clamping: length))
                     positions.append(record.offset)
                     times.append(millis: record.timestamp)
                     next = record.offset + 1
+                    bytesLeft -= length + 1
+                }
+                guard records.isAtEnd else {
+                    rest = (batch, records)
+                    break
                 }
             }
-            // A batch may end with offsets that hold no record; one that was left early goes on at its next record.
-            if starts.count < maxRecords { next = max(next, batch.nextOffset) }
+            // A batch may end with offsets that hold no record.
+            next = max(next, batch.nextOffset)
         }
         return RawChunk(
             bytes: UnsafeRawPointer(buffer.start), byteCount: buffer.count, starts: starts, lengths: lengths, positions: positions,
             timestamps: times.values, nextOffset: SplitOffset(next), partition: split.partition, owner: buffer)
+    }
+
+    /// The next batch; without records if they are not for readers.
+    private func open(_ batches: inout RecordBatches?, of slice: LogSlice?) throws(RecordError) -> (batch: RecordBatch, records: RecordCursor?)? {
+        guard let slice, let batch = try batches?.next() else { return nil }
+        // What a disk gives back may not be what it was given.
+        if slice.isFromDisk { try batch.validateChecksum() }
+        return (batch, batch.isControl || slice.isAborted(batch) ? nil : try decoder.records(of: batch))
     }
 }

@@ -320,9 +320,10 @@ package final class SourceInput {
         guard !split.catchUps.isEmpty else { return false }
         var more = false
         var left: [CatchUp] = []
+        let share = catchUpShare(budget, of: split)
         for catchUp in split.catchUps {
             // What is wrong is kept at the position.
-            if catchUp.position.failure == nil, (try? poll(catchUp, of: split, budget, serveInbox)) == true { more = true }
+            if catchUp.position.failure == nil, (try? poll(catchUp, of: split, share, serveInbox)) == true { more = true }
             guard !catchUp.consumer.isPaused, catchUp.offset == split.offset else {
                 left.append(catchUp)
                 continue
@@ -337,12 +338,23 @@ package final class SourceInput {
         return more
     }
 
+    /// How much each of those who catch up in a split may read. They share what the shared reader left, and have something in any case: they
+    /// must not starve while that one takes the whole budget. Nor does it grow with the number of splits and jobs, but for a few records each.
+    private func catchUpShare(_ left: EpochBudget, of split: SplitInput) -> EpochBudget {
+        let least = Self.catchUpMin.part(of: splits.count)
+        let share = EpochBudget(records: max(left.records, least.records), bytes: max(left.bytes, least.bytes)).part(of: split.catchUps.count)
+        return EpochBudget(records: max(share.records, Self.readerMin.records), bytes: max(share.bytes, Self.readerMin.bytes))
+    }
+
+    /// All who catch up on this worker, and each reader.
+    private static let catchUpMin = EpochBudget(records: Limits.batchRowsMax * 4, bytes: 4 << 20)
+    private static let readerMin = EpochBudget(records: 256, bytes: 64 << 10)
+
     private func isBehind(_ consumer: SourceConsumer) -> Bool { splits.contains { $0.catchUps.contains { $0.consumer === consumer } } }
 
     /// Returns whether its share of the epoch ended before its records did.
-    private func poll(_ catchUp: CatchUp, of split: SplitInput, _ budget: EpochBudget, _ serveInbox: () -> Bool) throws(SQLError) -> Bool {
-        // A bounded share of its own: catching up must not starve while the shared reader takes the whole budget.
-        var share = EpochBudget(records: max(budget.records, Limits.batchRowsMax * 4), bytes: max(budget.bytes, 4 << 20))
+    private func poll(_ catchUp: CatchUp, of split: SplitInput, _ share: EpochBudget, _ serveInbox: () -> Bool) throws(SQLError) -> Bool {
+        var share = share
         let end = end(of: catchUp, in: split)
         while catchUp.offset < end {
             guard share.hasRoom else { return true }

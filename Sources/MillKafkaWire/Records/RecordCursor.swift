@@ -36,6 +36,9 @@ package struct RecordCursor {
         count = Int(batch.recordCount)
     }
 
+    /// The last record has been given.
+    package var isAtEnd: Bool { index == count }
+
     /// The next record, or nil after the last.
     /// - Throws: `invalidRecord`, also when bytes are left over after the last record.
     @inline(__always)
