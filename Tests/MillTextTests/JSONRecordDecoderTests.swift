@@ -185,6 +185,15 @@ import Testing
         #expect(reasons[18] == "JSON nested deeper than 1024 levels")
     }
 
+    @Test(arguments: ["{\"v\":", "{\"v\":[1,", "{\"v\":1,", "{", "{\"v\"", "{\"v\":{\"w\":"])
+    func aRecordThatEndsTooEarlyIsRefusedForWhatItIs(record: String) {
+        let decoder = JSONRecordDecoder(fields: [Field("v", .int64)], wanted: [.field(0)])
+        let deep = String(repeating: "[", count: 2000)
+        for next in ["-", "\"\\x\":1}", "\"\\x\"]}", deep] {
+            #expect(decoder.decode(.records([record, next])).rejects.first == decoder.decode(.records([record])).rejects.first, "\(next)")
+        }
+    }
+
     @Test func hiddenColumnsFollowTheRecordsThatWereAccepted() {
         let decoder = JSONRecordDecoder(fields: [Field("a", .int64)], wanted: [.partition, .timestamp, .position, .field(0)])
         let decoded = decoder.decode(.records([#"{"a":1}"#, "{", #"{"a":3}"#, "[]", #"{"a":5}"#]))
