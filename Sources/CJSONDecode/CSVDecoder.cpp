@@ -105,10 +105,12 @@ class CSVDecoder : ValueReader {
     rejects_.clear();
     row_ = 0;
     for (size_t i = 0; i < fields_.size(); ++i) fields_[i].begin(rows_max, columns[i], unwanted_.data());
-    const bool clean = is_clean(input, first, rows_max);
+    // No further than what is found to be clean, also when refused records leave rows free.
+    const uint32_t stop = input.count - first > rows_max ? first + rows_max : input.count;
+    const bool clean = is_clean(input, first, stop);
     uint32_t next = first;
     size_t consumed = 0;
-    for (; next < input.count && row_ < rows_max && (consumed < bytes_max || next == first); ++next) {
+    for (; next < stop && (consumed < bytes_max || next == first); ++next) {
       record_ = next;
       if (input.lengths[next] < 0) {
         refuse_record(MILL_JSON_NULL_RECORD, nullptr, 0);
@@ -142,10 +144,10 @@ class CSVDecoder : ValueReader {
     return simdjson::validate_utf8(reinterpret_cast<const char *>(p), length) ? MILL_JSON_OK : MILL_JSON_INVALID_UTF8;
   }
 
-  /// Whether all records of the call are text, found out at once.
-  static bool is_clean(const mill_json_input &input, uint32_t first, uint32_t rows_max) {
-    if (first >= input.count) return true;
-    const uint32_t last = input.count - first > rows_max ? first + rows_max - 1 : input.count - 1;
+  /// Whether all records from `first` up to `stop` are text, found out at once.
+  static bool is_clean(const mill_json_input &input, uint32_t first, uint32_t stop) {
+    if (first >= stop) return true;
+    const uint32_t last = stop - 1;
     if (input.lengths[last] < 0 || input.starts[last] < input.starts[first]) return false;
     return text_problem(input.bytes + input.starts[first], input.starts[last] - input.starts[first] + size_t(input.lengths[last])) == MILL_JSON_OK;
   }

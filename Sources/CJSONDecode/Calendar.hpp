@@ -11,8 +11,10 @@
 namespace mill {
 
 constexpr int64_t micros_per_day = 86400000000ll;
-/// PostgreSQL's ranges: a timestamp ends before 294277-01-01, a date before 5874898-01-01. Both begin with year 1 here.
-constexpr int64_t timestamp_year_max = 294276;
+/// A timestamp ends where MillColumnar's do, in the last year that microseconds since 1970 reach; a date before 5874898-01-01, as
+/// PostgreSQL's. Both begin with year 1 here.
+constexpr int64_t timestamp_year_max = 294247;
+constexpr int64_t timestamp_end = 9223371331200000000ll;
 constexpr int64_t date_year_max = 5874897;
 
 inline int64_t days_from_civil(int64_t year, int month, int day) {
@@ -149,8 +151,8 @@ inline uint32_t parse_timestamp(const uint8_t *text, size_t length, int64_t &mic
   }
   if (uint32_t reason = read_offset(c, offset)) return reason;
   if (!c.done()) return MILL_JSON_BAD_TEXT;
-  micros = days * micros_per_day + time - offset;
-  return MILL_JSON_OK;
+  bool overflow = __builtin_mul_overflow(days, micros_per_day, &micros) || __builtin_add_overflow(micros, time - offset, &micros);
+  return overflow || micros >= timestamp_end ? MILL_JSON_OUT_OF_RANGE : MILL_JSON_OK;
 }
 
 /// A date, or the date of a timestamp's text.

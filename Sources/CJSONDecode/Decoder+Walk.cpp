@@ -19,7 +19,7 @@ bool Decoder::walk_record(uint32_t &at, uint32_t end) {
   if (tokens_[token] >= end) return fail(MILL_JSON_EMPTY_RECORD);
   if (bytes_[tokens_[token]] != '{') {
     // Not an object; whether it is JSON at all decides the reason.
-    if (!skip_value(token)) return false;
+    if (!skip_value(token)) return fail_within(end, token);
     return fail(tokens_[token] < end ? MILL_JSON_TRAILING : MILL_JSON_NOT_OBJECT);
   }
   ++token;
@@ -31,10 +31,10 @@ bool Decoder::walk_record(uint32_t &at, uint32_t end) {
       Expectation &expected = expectations_[place < expectations_.size() ? place : expectations_.size() - 1];
       int32_t field;
       bool exact;
-      if (!read_key(token, expected, field, exact)) return false;
+      if (!read_key(token, expected, field, exact)) return fail_within(end, token);
       if (bytes_[tokens_[token + 1]] != ':') return fail(MILL_JSON_MALFORMED);
       token += 2;
-      if (!(field >= 0 ? read_member(field, exact, token) : skip_value(token))) return false;
+      if (!(field >= 0 ? read_member(field, exact, token) : skip_value(token))) return fail_within(end, token);
       uint8_t next = bytes_[tokens_[token]];
       ++token;
       if (next == ',') continue;
@@ -47,6 +47,9 @@ bool Decoder::walk_record(uint32_t &at, uint32_t end) {
   at = token;
   return true;
 }
+
+/// A walk failed at a token. One of another record says nothing of this one, but that it ended too early.
+bool Decoder::fail_within(uint32_t end, uint32_t token) { return tokens_[token] < end ? false : fail(MILL_JSON_MALFORMED); }
 
 /// The declared field of a key, -1 for none. The expected key is proven by its bytes up to the closing quote, which is all there
 /// is to prove: an expected key has no backslash and no quote.

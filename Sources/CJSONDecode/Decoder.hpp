@@ -84,6 +84,7 @@ class Decoder : ValueReader {
   void set_null(FieldState &field);
   void refuse_value(FieldState &field, int32_t index, uint32_t reason, const uint8_t *raw, uint32_t length);
   void refuse_record(uint32_t record, uint32_t reason, const uint8_t *raw, uint32_t length);
+  bool fail_within(uint32_t end, uint32_t token);
   bool fail(uint32_t reason) { reason_ = reason; return false; }
   uint8_t *slot(FieldState &field) { return field.slot(row_); }
 

@@ -234,8 +234,7 @@ inline uint32_t parse_epoch(const uint8_t *text, size_t length, int64_t &micros)
   };
   u128 whole = scaled(0);
   u128 magnitude = scaled(whole < 100000000000ull ? 6 : whole < 100000000000000ull ? 3 : whole < 100000000000000000ull ? 0 : -3);
-  // 9223372036854775807 microseconds and 294276-12-31 are the same bound to PostgreSQL's type.
-  if (magnitude >= u128(9223371331200000000ull)) return MILL_JSON_OUT_OF_RANGE;
+  if (magnitude >= u128(timestamp_end)) return MILL_JSON_OUT_OF_RANGE;
   micros = value.negative ? -int64_t(magnitude) : int64_t(magnitude);
   return MILL_JSON_OK;
 }

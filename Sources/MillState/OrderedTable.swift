@@ -43,6 +43,8 @@ package final class OrderedTable {
     let watch: UnsafeMutablePointer<PageWatch>
     /// Where in the payload strings lie whose bytes belong to the owner, long ones in a heap of its own.
     let payloadStrings: [Int]
+    /// Keeps the bytes of those strings, as long as a seal keeps the table.
+    private let stringsOwner: AnyObject?
     /// Long strings in payloads that came back from a checkpoint.
     package internal(set) var restoredStrings: StringHeap?
 
@@ -50,11 +52,14 @@ package final class OrderedTable {
     static let childBytes = 8
     static let depthMax = 24
 
-    /// - Parameter payloadStrings: offsets of `StringView`s in the payload whose long strings the owner keeps.
-    package init(payloadBytes: Int, pageBytes: Int = 16 << 10, payloadStrings: [Int] = []) {
+    /// - Parameters:
+    ///   - payloadStrings: offsets of `StringView`s in the payload whose long strings the owner keeps.
+    ///   - stringsOwner: what keeps them.
+    package init(payloadBytes: Int, pageBytes: Int = 16 << 10, payloadStrings: [Int] = [], stringsOwner: AnyObject? = nil) {
         precondition(pageBytes >= 1024 && pageBytes <= 32 << 10 && pageBytes & (pageBytes - 1) == 0, "a page is 1 KiB to 32 KiB")
         self.pageBytes = pageBytes
         self.payloadStrings = payloadStrings
+        self.stringsOwner = stringsOwner
         watch = .allocate(capacity: 1)
         watch.initialize(to: PageWatch())
         self.payloadBytes = (payloadBytes + 7) & ~7

@@ -37,7 +37,8 @@ extension StateTable: DurableTable {
 
     private func entry(_ page: UInt32, _ rows: [UInt16]?) -> SealedRows {
         SealedRows(
-            number: page, memory: pages[Int(page)], usedRows: usedRows(page), rows: rows, layout: layout, stringOffsets: stringOffsets, heap: heap)
+            number: page, memory: pages[Int(page)], usedRows: usedRows(page), rows: rows, layout: layout, stringOffsets: stringOffsets,
+            heap: heap, stringsOwner: stringsOwner)
     }
 
     /// Rows of a page that were ever used.
@@ -194,8 +195,9 @@ private struct SealedRows: SealedPage {
     let rows: [UInt16]?
     let layout: RowLayout
     let stringOffsets: [Int]
-    /// Keeps the strings that the rows point at.
+    /// Both keep the strings that the rows point at, also when the table is gone.
     let heap: StringHeap
+    let stringsOwner: AnyObject?
 
     func write(to bytes: inout [UInt8], table: UInt32) {
         let stride = layout.stride

@@ -27,6 +27,8 @@ package final class StateTable {
     let watch: UnsafeMutablePointer<PageWatch>
     /// Where in the payload strings lie whose bytes belong to the operator, long ones in a heap of its own.
     let payloadStrings: [Int]
+    /// Keeps the bytes of those strings.
+    let stringsOwner: AnyObject?
     @usableFromInline let rowShift: Int
     @usableFromInline let slotMask: Int
     @usableFromInline let store: UnsafeMutablePointer<RowStore>
@@ -62,11 +64,14 @@ package final class StateTable {
     ///   - payloadBytes: room for the operator in every row, zero in a new row; at least 4.
     ///   - indexed: false for rows that are only reached by links from elsewhere.
     ///   - payloadStrings: offsets of `StringView`s in the payload whose long strings the operator keeps.
+    ///   - stringsOwner: what of the operator keeps them; it lives as long as a seal that points at them.
     package init(
-        columns: [SQLType], payloadBytes: Int, equality: RowEquality = .values, indexed: Bool = true, payloadStrings: [Int] = []
+        columns: [SQLType], payloadBytes: Int, equality: RowEquality = .values, indexed: Bool = true, payloadStrings: [Int] = [],
+        stringsOwner: AnyObject? = nil
     ) {
         self.equality = equality
         self.payloadStrings = payloadStrings
+        self.stringsOwner = stringsOwner
         layout = RowLayout(columns: columns, payloadBytes: max(payloadBytes, 8))
         let perPage = max(1, StatePage.bytes / layout.stride)
         rowShift = Int.bitWidth - 1 - perPage.leadingZeroBitCount

@@ -88,8 +88,12 @@ struct TextTests {
         ("P1Y2M3DT4H5M6.7S", "1 year 2 mons 3 days 04:05:06.7"), ("P2W", "14 days"), ("1-2", "1 year 2 mons"), ("-1 day +2:03:04", "-1 days +02:03:04"), ("1 day ago", "-1 days"),
         ("04:05:06.789", "04:05:06.789"), ("-00:00:01", "-00:00:01"), ("1 12:00", "1 day 12:00:00"), ("90", "00:01:30"), ("2 weeks", "14 days"), ("1 century", "100 years"),
         ("@ 1 minute", "00:01:00"), ("500 ms", "00:00:00.5"), ("1 year -2 mons", "10 mons"), ("0", "00:00:00"), ("", "!22007"), ("1 fortnight", "!22007"), ("day", "!22007"), ("P", "!22007"),
-        ("200000000000 days", "!22008"), ("1 mon -1 days", "1 mon -1 days"), ("-1 year 1 day", "-1 years +1 day"),
+        ("200000000000 days", "!22008"), ("1 1 12:00", "!22007"), ("1 -12:00", "1 day -12:00:00"), ("1 mon -1 days", "1 mon -1 days"), ("-1 year 1 day", "-1 years +1 day"),
     ]) func intervals(_ text: String, _ expected: String) { #expect(roundTrip(text, .interval) == expected) }
+
+    @Test(.timeLimit(.minutes(1))) func anIntervalCostsWhatItsTextIsLong() {
+        #expect(roundTrip(String(repeating: "1 ", count: 500_000) + "1:00", .interval) == "!22007")
+    }
 
     @Test(arguments: [
         (#"{"b": 1, "a": [1,2 , {"z":null}], "aa": "x"}"#, #"{"a": [1, 2, {"z": null}], "b": 1, "aa": "x"}"#), (#"{"a":1,"a":2}"#, #"{"a": 2}"#), ("[]", "[]"), (" { } ", "{}"),

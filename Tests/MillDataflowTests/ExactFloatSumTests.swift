@@ -48,6 +48,15 @@ private struct BitSum {
         values.reduce(into: ExactFloatSum()) { $0.add($1.0, weight: $1.1) }
     }
 
+    @Test func asManyRowsAsABigintCountsMayBeNoNumber() {
+        for value in [Double.nan, .infinity, -.infinity] {
+            var sum = Self.sum([(value, .max), (value, .max), (1, 1)])
+            sum.add(sum)
+            for weight in [Int64.max, .max, .max, .max] { sum.add(value, weight: -weight) }
+            #expect(sum.rounded == 2)
+        }
+    }
+
     private static func randomDouble(_ random: inout SeededGenerator) -> Double {
         switch random.number(0...5) {
         case 0: return random.pick([0, -0.0, .leastNonzeroMagnitude, -.leastNormalMagnitude, .greatestFiniteMagnitude, 1, -1, 0.1, 1e300])

@@ -2,6 +2,7 @@ import MillBase
 import MillColumnar
 import MillExpr
 import MillPlan
+import MillState
 import MillTestKit
 import Testing
 
@@ -103,5 +104,33 @@ import Testing
         #expect(errors.entries.values.reduce(0, +) == 1)
         #expect(DeltaBatch.counts(epoch(operation, [rows([([.int(1)], -1)], schema)])) == [[.null]: -1, [.integer(2)]: 1])
         #expect(errors.entries.isEmpty)
+    }
+
+    @Test func aCheckpointOfADroppedViewHasItsLongTextsStill() throws {
+        let schema = [Field("k", .int32), Field("v", .varchar)]
+        let long = String(repeating: "long ", count: 40)
+        for isAppendOnly in [true, false] {
+            var operation: HashAggregateOperator? = try HashAggregateOperator(
+                keys: [0], calls: [.init(.max, argument: .column(1, .varchar), type: .varchar)], input: schema, isAppendOnly: isAppendOnly,
+                ownsGlobalGroup: true)
+            var tables = try #require(operation?.tables)
+            for table in tables { table.track() }
+            if let operation { _ = epoch(operation, [rows([([.int(1), .string(long)], 1)], schema)]) }
+            let seals = tables.compactMap { $0.seal(table: 7, rewriting: []) }
+            tables = []
+            operation = nil
+            // What was given back is another's now.
+            let others = (0..<64).map { _ in
+                let heap = StringHeap()
+                for _ in 0..<80 { _ = heap.view(copying: String(repeating: "other", count: 40)) }
+                return heap
+            }
+            for seal in seals {
+                var bytes: [UInt8] = []
+                for index in 0..<seal.count { seal.write(index, to: &bytes) }
+                #expect(String(decoding: bytes, as: UTF8.self).contains(long), "append only: \(isAppendOnly)")
+            }
+            #expect(others.count == 64)
+        }
     }
 }

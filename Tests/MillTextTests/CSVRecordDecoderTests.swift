@@ -12,7 +12,7 @@ import Testing
     private func chunk(_ bytes: [UInt8], _ header: [String]?, delimiter: UInt8, isLast: Bool = true) -> RawChunk {
         let owner = ChunkBytes(bytes, slack: "\"")
         let cut = CSVRecordDecoder.cut(
-            UnsafeRawBufferPointer(start: owner.start, count: bytes.count), delimiter: delimiter, isLast: isLast, countMax: 1000,
+            UnsafeRawBufferPointer(start: owner.start, count: bytes.count), delimiter: delimiter, isLast: isLast, countMax: 10_000,
             bytesMax: .max)
         return RawChunk(
             bytes: UnsafeRawPointer(owner.start), byteCount: cut.byteCount, starts: cut.starts, lengths: cut.lengths,
@@ -84,6 +84,15 @@ import Testing
         let found = try decoder.decode(chunk(bytes, nil, delimiter: 44))
         #expect(found.rows == [["1", "a"], ["4", "é"]])
         #expect(found.rejects.map(\.position) == [4, 8])
+    }
+
+    @Test func refusedRecordsOfABatchLeaveTheNextOneNothingUnchecked() throws {
+        let good = Limits.batchRowsMax - 1
+        let bytes = Array("1\n".utf8) + Array(repeatElement(Array("1,a\n".utf8), count: good).joined()) + Array("2,".utf8) + [0xFF, 10]
+        let decoder = CSVRecordDecoder(fields: [Field("a", .int64), Field("b", .varchar)], wanted: [0, 1], delimiter: 44)
+        let found = try decoder.decode(chunk(bytes, nil, delimiter: 44))
+        #expect(found.rows.count == good)
+        #expect(found.rejects.map(\.position) == [0, Int64(bytes.count - 4)])
     }
 
     @Test func whatIsNotWantedIsCheckedAllTheSame() throws {

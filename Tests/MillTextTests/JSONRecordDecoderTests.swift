@@ -111,9 +111,11 @@ import Testing
                 ("\"2026-01-01T22:04:05-05\"", "\(second)"), ("\"2026-01-02 03:04:05.1234567890123\"", "\(second + 123_457)"), ("\"2026-01-02T03:04:05.9999996Z\"", "\(second + 1_000_000)"),
                 ("\"2026-01-02\"", "1767312000000000"), ("\"2026-01-02T03:04\"", "\(second - 5_000_000)"), ("\"2024-02-29T00:00:00\"", "1709164800000000"), ("\"0001-01-01 00:00:00\"", "-62135596800000000"),
                 ("\"2026-01-01T24:00:00\"", "1767312000000000"), ("\"1969-12-31T23:59:59.999999Z\"", "-1"), ("\"infinity\"", "\(Int64.max)"), ("\"2026-01-02 03:04:05 UTC\"", "\(second)"),
+                ("\"294247-01-01T23:59:59.999999\"", "9223371331199999999"),
             ],
             refused: [
                 "\"2026-02-30\"", "\"2026-13-01T00:00:00\"", "\"2023-02-29T00:00:00\"", "\"2026-01-02T25:00:00\"", "\"2026-01-02T03:60:00\"", "\"2026-01-02T03:04:05.\"", "\"yesterday\"", "\"\"", "\"0000-01-01\"",
+                "\"294247-01-02\"", "\"294276-12-31\"", "\"294247-01-01T24:00:00\"", "\"294247-01-01T23:59:59-15:59\"", "\"294247-01-10T12:00:00\"",
                 "\"2026-01-02T03:04:05+99\"", "\"2026-01-02T03:04:05Zjunk\"", "\"294277-01-01\"", "true", "\"20260102\"", "[]",
             ])
         check(.timestamptz, [("\"2026-01-02T05:34:05.000001+02:30\"", "\(second + 1)")])
@@ -181,6 +183,15 @@ import Testing
         #expect(reasons[3] == "the record is not a JSON object")
         #expect(reasons[10] == "the record is not valid UTF-8")
         #expect(reasons[18] == "JSON nested deeper than 1024 levels")
+    }
+
+    @Test(arguments: ["{\"v\":", "{\"v\":[1,", "{\"v\":1,", "{", "{\"v\"", "{\"v\":{\"w\":"])
+    func aRecordThatEndsTooEarlyIsRefusedForWhatItIs(record: String) {
+        let decoder = JSONRecordDecoder(fields: [Field("v", .int64)], wanted: [.field(0)])
+        let deep = String(repeating: "[", count: 2000)
+        for next in ["-", "\"\\x\":1}", "\"\\x\"]}", deep] {
+            #expect(decoder.decode(.records([record, next])).rejects.first == decoder.decode(.records([record])).rejects.first, "\(next)")
+        }
     }
 
     @Test func hiddenColumnsFollowTheRecordsThatWereAccepted() {

@@ -169,12 +169,21 @@ private struct IntervalReader {
         if name.isEmpty {
             guard at == text.count else {
                 // `1 04:05:06`: a bare number before a clock time is days.
-                guard TextInput.isDigit(peek()) || peek() == 43 || peek() == 45, text[at...].contains(UInt8(ascii: ":")) else { throw malformed }
+                guard isBeforeClock else { throw malformed }
                 return add(number, .days(1))
             }
             return add(number, .micros(1_000_000))
         }
         add(number, try unit(name))
+    }
+
+    /// Whether a clock time comes next: hours, with a sign or without, and a colon.
+    private var isBeforeClock: Bool {
+        var end = at
+        if peek() == UInt8(ascii: "-") || peek() == UInt8(ascii: "+") { end += 1 }
+        let start = end
+        while end < text.count, TextInput.isDigit(text[end]) { end += 1 }
+        return end > start && end < text.count && text[end] == UInt8(ascii: ":")
     }
 
     /// The rest of `hh:mm[:ss[.fraction]]`; the sign of the hours is that of all.

@@ -110,7 +110,7 @@ struct ExactFloatSum: BitwiseCopyable {
 
     mutating func add(_ value: Double, weight: Int64) {
         guard value.isFinite else {
-            if value.isNaN { nanCount += weight } else if value > 0 { positiveInfinityCount += weight } else { negativeInfinityCount += weight }
+            if value.isNaN { nanCount &+= weight } else if value > 0 { positiveInfinityCount &+= weight } else { negativeInfinityCount &+= weight }
             return
         }
         guard value != 0, weight != 0 else { return }
@@ -134,9 +134,9 @@ struct ExactFloatSum: BitwiseCopyable {
         other.carry()
         for index in limbs.indices { limbs[index] &+= other.limbs[index] }
         additions = 2
-        nanCount += other.nanCount
-        positiveInfinityCount += other.positiveInfinityCount
-        negativeInfinityCount += other.negativeInfinityCount
+        nanCount &+= other.nanCount
+        positiveInfinityCount &+= other.positiveInfinityCount
+        negativeInfinityCount &+= other.negativeInfinityCount
     }
 
     /// Adds mantissa (53 bits) * factor (8 bits) * 2^shift.

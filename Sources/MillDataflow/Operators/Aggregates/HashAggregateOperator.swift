@@ -52,7 +52,7 @@ package final class HashAggregateOperator: Operator {
         keyTypes = keys.map { input[$0].type }
         self.calls = try RunningCalls(calls, isAppendOnly: isAppendOnly, offset: Self.accumulatorsOffset, closes: closing != nil)
         payloadBytes = Self.accumulatorsOffset + self.calls.byteCount
-        table = StateTable(columns: keyTypes, payloadBytes: payloadBytes, payloadStrings: self.calls.stringOffsets)
+        table = StateTable(columns: keyTypes, payloadBytes: payloadBytes, payloadStrings: self.calls.stringOffsets, stringsOwner: self.calls)
         touched = TouchedGroups(payloadBytes: payloadBytes)
         self.ownsGlobalGroup = ownsGlobalGroup
     }

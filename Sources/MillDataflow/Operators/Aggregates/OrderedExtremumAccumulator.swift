@@ -29,7 +29,7 @@ final class OrderedExtremumAccumulator: Accumulator {
         slot = ValueSlot(type)
         encoder = KeyEncoder(order: [KeyOrder(type)])
         // Per entry: weight, then the value.
-        values = OrderedTable(payloadBytes: 32, payloadStrings: slot.type.physical == .string ? [8] : [])
+        values = OrderedTable(payloadBytes: 32, payloadStrings: slot.type.physical == .string ? [8] : [], stringsOwner: slot)
     }
 
     var outsideByteCount: Int { values.byteCount + slot.heapByteCount }

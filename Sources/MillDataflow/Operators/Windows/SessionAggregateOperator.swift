@@ -65,7 +65,7 @@ package final class SessionAggregateOperator: Operator {
         self.mergers = mergers
         payloadBytes = SessionStore.payloadBytes + running.byteCount
         store = SessionStore(partition: window.partition.map { input[$0].type }, gapMicros: window.gapMicros, extraBytes: running.byteCount,
-            payloadStrings: running.stringOffsets)
+            payloadStrings: running.stringOffsets, stringsOwner: running)
         touched = TouchedGroups(payloadBytes: payloadBytes)
     }
 

@@ -32,11 +32,12 @@ final class SessionStore {
     /// - Parameters:
     ///   - partition: types of the partition's columns.
     ///   - extraBytes: the operator's own part of a session.
-    ///   - payloadStrings: where in a session's payload strings of the operator lie.
-    init(partition: [SQLType], gapMicros: Int64, extraBytes: Int, payloadStrings: [Int]) {
+    ///   - payloadStrings: where in a session's payload strings of the operator lie, which `stringsOwner` keeps.
+    init(partition: [SQLType], gapMicros: Int64, extraBytes: Int, payloadStrings: [Int], stringsOwner: AnyObject) {
         gap = gapMicros
         partitions = StateTable(columns: partition, payloadBytes: 8)
-        sessions = StateTable(columns: [], payloadBytes: Self.payloadBytes + extraBytes, indexed: false, payloadStrings: payloadStrings)
+        sessions = StateTable(
+            columns: [], payloadBytes: Self.payloadBytes + extraBytes, indexed: false, payloadStrings: payloadStrings, stringsOwner: stringsOwner)
     }
 
     deinit { key.deallocate() }
