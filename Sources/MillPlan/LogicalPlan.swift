@@ -231,6 +231,24 @@ package struct TimeWindow: Hashable, Sendable, Codable {
         self.sizeMicros = sizeMicros
         self.offsetMicros = offsetMicros
     }
+
+    /// Whether panes are worth while, and can be computed of any finite time.
+    package var sharesPanes: Bool {
+        slideMicros < sizeMicros && sizeMicros < Int64.max / 8 && offsetMicros.magnitude < (Int64.max / 8).magnitude
+    }
+
+    /// Of the spans of time, one after the other, whose rows all lie in the same windows.
+    package var paneMicros: Int64 {
+        var (a, b) = (sizeMicros, slideMicros)
+        while b != 0 { (a, b) = (b, a % b) }
+        return a
+    }
+
+    /// Where the pane of a time begins; times are nearer to 1970 than a quarter of what 64 bits hold.
+    @inline(__always) package func paneStart(_ micros: Int64, paneMicros: Int64) -> Int64 {
+        let rest = (micros - offsetMicros) % paneMicros
+        return micros - (rest < 0 ? rest + paneMicros : rest)
+    }
 }
 
 /// The rows with their numbers in a window as further columns, or only those that a cut of the numbers keeps, or both.

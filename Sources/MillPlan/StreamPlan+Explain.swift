@@ -66,7 +66,7 @@ extension StreamPlan {
         case .filter(let predicate): return " { \(printer.text(predicate)) }"
         case .project(let expressions):
             return " { \(ExplainText.projection(expressions, names: node.schema.map(\.name), input: input)) }"
-        case .timeWindow(let window): return " { \(ExplainText.window(window, input: input)) }"
+        case .timeWindow(let window), .panes(let window): return " { \(ExplainText.window(window, input: input)) }"
         case .sessionWindow(let window): return " { \(ExplainText.window(window, input: input)) }"
         case .sessionAggregate(let window, let keys, let calls):
             let keyText = ExplainExpression(window.schema(over: input)).names(keys)
@@ -102,6 +102,7 @@ extension StreamOperation {
         case .filter: "StreamFilter"
         case .project: "StreamProject"
         case .timeWindow: "StreamTimeWindow"
+        case .panes: "StreamPanes"
         case .sessionWindow: "StreamSessionWindow"
         case .sessionAggregate: "StreamSessionAggregate"
         case .exchange: "StreamExchange"

@@ -38,6 +38,13 @@ extension StreamNode {
         case .filter, .exchange, .materialize, .result, .blackhole, .sink: return inputs[0]
         case .project(let expressions): return inputs[0].remapped { column in expressions.indices.filter { expressions[$0].isColumn(column) } }
         case .timeWindow(let window): return inputs[0].merging(bounds(window, inputs[0], width: schemas[0].count)) { own, _ in own }
+        case .panes(let window):
+            // Windows begin and end with panes, so they close at the same moment.
+            var marks = inputs[0]
+            if let mark = marks[window.timeColumn], isFarFromEnds(mark, window) {
+                marks[window.timeColumn] = window.paneStart(mark, paneMicros: window.paneMicros)
+            }
+            return marks
         case .sessionWindow(let window): return inputs[0].filter { window.partition.contains($0.key) }
         case .sessionAggregate(let window, let keys, _):
             var marks = inputs[0].filter { window.partition.contains($0.key) }
@@ -70,13 +77,16 @@ extension StreamNode {
 
     /// The earliest window that still gets rows: the first one that begins later than its size before the watermark.
     private static func bounds(_ window: TimeWindow, _ input: Watermarks, width: Int) -> Watermarks {
-        let limit = Int64.max / 8
-        guard let mark = input[window.timeColumn], mark.magnitude < limit.magnitude, window.sizeMicros < limit, window.slideMicros < limit,
-            window.offsetMicros.magnitude < limit.magnitude
-        else { return [:] }
+        guard let mark = input[window.timeColumn], isFarFromEnds(mark, window) else { return [:] }
         let rest = (mark - window.sizeMicros - window.offsetMicros) % window.slideMicros
         let start = mark - window.sizeMicros - (rest < 0 ? rest + window.slideMicros : rest) + window.slideMicros
         return [width: start, width + 1: start + window.sizeMicros]
+    }
+
+    /// Whether bounds of windows around a time are surely 64 bits.
+    private static func isFarFromEnds(_ mark: Int64, _ window: TimeWindow) -> Bool {
+        let limit = Int64.max / 8
+        return mark.magnitude < limit.magnitude && window.sizeMicros < limit && window.slideMicros < limit && window.offsetMicros.magnitude < limit.magnitude
     }
 
     /// What state an operator may let go by its inputs' watermarks; nil when none.
@@ -87,6 +97,7 @@ extension StreamNode {
         switch operation {
         case .aggregate(let keys, _):
             return keys.first(where: inputs[0].contains).map { Closing(columns: [$0], emitsOnClose: emitsOnClose) }
+        case .panes(let window): return inputs[0].contains(window.timeColumn) ? Closing(columns: [window.timeColumn]) : nil
         case .sessionAggregate(let window, _, _):
             return inputs[0].contains(window.timeColumn) ? Closing(columns: [window.timeColumn], emitsOnClose: emitsOnClose) : nil
         case .join(let kind, let leftKeys, let rightKeys, let residual):

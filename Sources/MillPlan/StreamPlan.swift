@@ -111,6 +111,9 @@ package enum StreamOperation: Hashable, Sendable, Codable {
     case filter(BoundExpression)
     case project([BoundExpression])
     case timeWindow(TimeWindow)
+    /// Below a time window with overlapping windows: rows whose times lie in one pane and that are otherwise equal as one row of all their
+    /// weights, the pane's start as its time.
+    case panes(TimeWindow)
     /// Input is distributed by the window's partition.
     case sessionWindow(SessionWindow)
     /// An aggregate whose groups are sessions, over append-only input distributed by the window's partition. `keys` number the columns

@@ -58,6 +58,8 @@ package struct PlanBuilder {
         return add(.project(expressions), [input], fields, appendOnly: plan[input].properties.appendOnly, .any)
     }
 
+    package mutating func panes(_ input: NodeIndex, _ window: TimeWindow) -> NodeIndex { addAlike(.panes(window), input) }
+
     package mutating func timeWindow(_ input: NodeIndex, _ window: TimeWindow) -> NodeIndex {
         let bounds = [Field("window_start", window.boundType), Field("window_end", window.boundType)]
         return addAlike(.timeWindow(window), input, schema(input) + bounds)

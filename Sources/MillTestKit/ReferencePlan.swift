@@ -55,6 +55,8 @@ package struct ReferencePlan {
         case .filter(let predicate): return inputs[0].filter { ReferenceExpression.evaluate(predicate, $0).isTrue }
         case .project(let expressions): return inputs[0].map { row in expressions.map { ReferenceExpression.evaluate($0, row) } }
         case .timeWindow(let window): return inputs[0].flatMap { windows(of: $0, window) }
+        // What it changes of a row no window shows.
+        case .panes: return inputs[0]
         case .sessionWindow(let window): return sessions(inputs[0], window, schema(node.inputs[0]))
         case .sessionAggregate(let window, let keys, let calls):
             let schema = schema(node.inputs[0])

@@ -26,7 +26,7 @@ import Testing
 
 struct LateRowRun {
     enum Form: String, CaseIterable {
-        case byWindow, byWindowInParts, byWindowAndKey, byTime, overGroups, overView, join, near, sessions, ranks, firstRows
+        case byWindow, byWindowInParts, byWindowAndKey, inPanes, byTime, overGroups, overView, join, near, sessions, ranks, firstRows
     }
 
     private struct Table {
@@ -102,6 +102,7 @@ struct LateRowRun {
             }
             addView(builder.materialize(builder.aggregate(parts, keys: [0, 1], wholes)))
         case .byWindowAndKey: addView(builder.materialize(builder.aggregate(builder.timeWindow(rows, window), keys: [2, 6], calls)))
+        case .inPanes: addView(builder.materialize(builder.aggregate(builder.timeWindow(builder.panes(rows, window), window), keys: [2, 6], [calls[0]])))
         case .byTime: addView(builder.materialize(builder.aggregate(rows, keys: [1], calls)))
         case .overGroups:
             let groups = builder.aggregate(builder.timeWindow(rows, window), keys: [2, 5], [calls[0]])

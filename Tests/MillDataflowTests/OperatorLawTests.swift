@@ -57,6 +57,26 @@ import Testing
         }
     }
 
+    @Test func panesChangeNoWindow() {
+        LawRun.forAll { random in
+            var law = LawCase()
+            let timeType = random.pick([SQLType.timestamp, .timestamptz])
+            let table = law.addTable([random.pick([.int32, .varchar]), timeType], using: &random)
+            var builder = PlanBuilder()
+            let rows = law.scan(table, in: &builder)
+            let slide: Int64 = random.pick([1, 7, 1_000_000, 3_600_000_000])
+            let window = TimeWindow(
+                timeColumn: 1, boundType: timeType, slideMicros: slide, sizeMicros: random.pick([slide, 2 * slide, slide * 5 / 2, slide * 7 + 1]),
+                offsetMicros: random.pick([0, 0, 1, -3, 5_000_000]))
+            let through = builder.timeWindow(builder.panes(rows, window), window)
+            law.addView(builder.materialize(builder.aggregate(through, keys: [0, 2], [AggregateCall(.count, argument: nil, type: .int64)])))
+            var beside = PlanBuilder()
+            let panes = beside.panes(law.scan(table, in: &beside), window)
+            law.addView(beside.materialize(beside.aggregate(beside.timeWindow(panes, window), keys: [3], [])))
+            return law
+        }
+    }
+
     @Test func unionAddsItsInputs() {
         LawRun.forAll { random in
             var law = LawCase()

@@ -66,6 +66,7 @@ import Testing
             #expect(expressions.allSatisfy { $0.columnsUsed.allSatisfy { $0 >= 0 && $0 < inputWidth } })
             #expect(expressions.map(\.type) == node.schema.map(\.type))
         case .timeWindow(let window): #expect(window.timeColumn < inputWidth && width == inputWidth + 2)
+        case .panes(let window): #expect(window.timeColumn < inputWidth && width == inputWidth)
         case .sessionWindow(let window):
             #expect(isTogether(inputs[0], window.partition))
             #expect(window.timeColumn < inputWidth && width == inputWidth + 2)

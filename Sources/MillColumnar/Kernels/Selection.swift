@@ -10,6 +10,12 @@ package struct Selection: ~Copyable {
 
     deinit { rows.deallocate() }
 
+    /// Adds a row; there is room for it.
+    @inlinable @inline(__always) package mutating func append(_ row: Int) {
+        rows[count] = UInt32(truncatingIfNeeded: row)
+        count &+= 1
+    }
+
     /// The rows whose boolean value is present and true.
     package init(whereTrue column: Column) {
         precondition(column.type.physical == .bool8, "a filter is boolean")

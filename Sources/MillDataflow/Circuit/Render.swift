@@ -79,6 +79,7 @@ package struct RenderedJob {
         case .project(let expressions):
             return ProjectOperator(try expressions.map { (expression) throws(SQLError) in try CompiledExpression(expression) })
         case .timeWindow(let window): return TimeWindowOperator(window)
+        case .panes(let window): return PaneOperator(window, columns: node.schema.map(\.type))
         case .sessionWindow(let window): return SessionWindowOperator(window, input: (input?.schema ?? []).map(\.type))
         case .sessionAggregate(let window, let keys, let calls):
             let schema = input?.schema ?? []

@@ -122,8 +122,9 @@ struct StreamPlanBuilder {
     }
 
     /// A node over another input with the same rows elsewhere; `map` gives where a column of the input is in the output.
-    private mutating func replacingInput(of node: StreamNode, by input: NodeIndex, _ map: (Int) -> Int?) -> NodeIndex {
+    mutating func replacingInput(of node: StreamNode, by input: NodeIndex, _ map: (Int) -> Int?) -> NodeIndex {
         var properties = node.properties
+        if self[input].properties.uniqueKey == nil { properties.uniqueKey = nil }
         properties.distribution = self[input].properties.distribution.remapped(map)
         return add(node.operation, [input], node.schema, properties)
     }

@@ -212,6 +212,7 @@ package struct StreamPlanner {
         let columns = keys.compactMap { if case .column(let index, _) = $0 { index } else { nil } }
         let names = columns.map { builder[input].schema[$0].name } + node.names.dropFirst(columns.count)
         let schema = zip(names, keys.map(\.type) + calls.map(\.type)).map { Field($0, $1) }
+        input = builder.inPanes(input, reading: calls.reduce(into: Set(columns)) { $0.formUnion($1.columnsUsed) }, keys: columns) ?? input
         if let whole = aggregateOfParts(input, keys: columns, calls: calls, schema: schema) { return whole }
         input = builder.distributing(input, by: columns)
         let inputNode = builder[input]
