@@ -50,6 +50,8 @@ extension StreamPlan {
     /// What goes by a watermark, with a blank before; empty when all stays.
     private func closing(_ node: StreamNode) -> String {
         guard let closing = node.closing else { return "" }
+        // They keep nothing to let go, and only leave alone what is late.
+        if case .panes = node.operation { return "" }
         let names = zip(node.inputs, closing.columns).map { ExplainExpression(self[$0].schema).name($1) }
         return " \(closing.emitsOnClose ? "emits and closes" : "closes") by " + names.joined(separator: " and ")
     }
