@@ -108,6 +108,10 @@ struct StreamPlanBuilder {
             let rest = keys.filter { $0 < self[below].schema.count }
             guard !rest.isEmpty, rest.count < keys.count else { return nil }
             return replacingInput(of: node, by: distributing(below, by: rest)) { $0 }
+        case .panes(let window):
+            // Rows of a key that come on several workers are one in a pane only where they have met.
+            guard !keys.isEmpty, !keys.contains(window.timeColumn) else { return nil }
+            return replacingInput(of: node, by: distributing(below, by: keys)) { $0 }
         case .project(let expressions):
             let columns = keys.compactMap { if case .column(let column, _) = expressions[$0] { column } else { nil } }
             guard columns.count == keys.count, let placed = distributingBelowWindow(below, by: columns) else { return nil }
