@@ -39,7 +39,7 @@ final class OutputBytes {
     private static func reallocate(_ memory: UnsafeMutableRawPointer?, _ capacity: Int) -> UnsafeMutableRawPointer {
         // As Swift's own allocation does. There is no error to give instead: whoever asked writes through the address, and one who only
         // found out at the page's end would have written somewhere by then. What is asked for is within the bounds of pages and groups.
-        guard let grown = realloc(memory, capacity + slackBytes) else { fatalError("out of memory for \(capacity) bytes") }
+        guard let grown = realloc(memory, capacity + slackBytes) else { fatalError("out of memory: a page of a Parquet file needs \(capacity) bytes; restart goes on from the last checkpoint") }
         return grown
     }
 

@@ -64,7 +64,7 @@ struct Directory {
             slots.initialize(repeating: 0, count: 1 << bits)
             return slots
         }
-        guard let memory = mill_large_allocate(8 << bits, true) else { fatalError("no memory for a directory of \(8 << bits) bytes") }
+        guard let memory = mill_large_allocate(8 << bits, true) else { fatalError("out of memory: the state of a view or query needs \(8 << bits) bytes more to find its rows by; restart goes on from the last checkpoint") }
         return memory.assumingMemoryBound(to: UInt64.self)
     }
 }

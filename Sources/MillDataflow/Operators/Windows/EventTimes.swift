@@ -26,4 +26,23 @@ struct EventTimes {
         }
         return value > -Self.bound && value < Self.bound ? value : nil
     }
+
+    /// Rows by whether their time is before some moment.
+    struct Split: ~Copyable {
+        var before: Selection
+        /// Those without a finite time among them.
+        var others: Selection
+    }
+
+    /// nil when no row is before, as is usual.
+    func split(before moment: Int64) -> Split? {
+        var isAny = false
+        for row in 0..<column.count { if let time = micros(row), time < moment { isAny = true } }
+        guard isAny else { return nil }
+        var split = Split(before: Selection(capacity: column.count), others: Selection(capacity: column.count))
+        for row in 0..<column.count {
+            if let time = micros(row), time < moment { split.before.append(row) } else { split.others.append(row) }
+        }
+        return split
+    }
 }

@@ -67,17 +67,9 @@ package final class PaneOperator: Operator {
 
     /// The rows that no window has closed for; the others pass.
     private func inTime(_ batch: DeltaBatch) -> DeltaBatch {
-        guard let passed else { return batch }
-        let times = EventTimes(batch.columns[window.timeColumn])
-        var late = Selection(capacity: batch.count)
-        var kept = Selection(capacity: batch.count)
-        for row in 0..<batch.count {
-            let isLate = times.micros(row).map { $0 < passed } ?? false
-            if isLate { late.append(row) } else { kept.append(row) }
-        }
-        guard late.count > 0 else { return batch }
-        passing.append(batch.gather(late.rows, count: late.count))
-        return batch.gather(kept.rows, count: kept.count)
+        guard let passed, let split = EventTimes(batch.columns[window.timeColumn]).split(before: passed) else { return batch }
+        passing.append(batch.gather(split.before.rows, count: split.before.count))
+        return batch.gather(split.others.rows, count: split.others.count)
     }
 
     private func add(_ batch: DeltaBatch) {
