@@ -19,7 +19,7 @@ import Darwin
 /// An event's time begins when it is due, not when the generator got round to it, and ends when an answer with it has arrived; so the
 /// generator's delays, its batching (`linger.ms` 1), the log's fsync and the pause between two questions are all in it.
 ///
-/// Before each part as much memory is touched as the log will take of it: see `MemoryTouch`.
+/// Before each part as much memory is touched as the log will take of it, and given back as it takes it: see `HeldMemory`.
 package struct LatencyBench: Sendable {
     /// Of the measured part, at the even rate.
     package var seconds: Double
@@ -69,8 +69,8 @@ package struct LatencyBench: Sendable {
         /// What anything else used meanwhile, the kernel's own threads among it: from a quarter of a core on, distrust the rest.
         package var otherCores: Double
 
-        /// What a new MiB of memory cost in milliseconds before the measured part, and once it had been touched; nil when left cold.
-        package var memory: (first: Double, again: Double)?
+        /// What a new MiB of memory cost in milliseconds before the measured part; nil when left cold.
+        package var memory: Double?
 
         /// What p99 should stay under: 10 ms beside the disk.
         package var goalMillis: Double { 10 + sync.p99 }
@@ -82,7 +82,7 @@ package struct LatencyBench: Sendable {
             "goal_p99_ms": \(Self.text(goalMillis)), \
             "generator_cores": \(Self.text(generatorCores)), "reader_cores": \(Self.text(readerCores)), "server_cores": \(Self.text(serverCores)), \
             "other_cores": \(Self.text(otherCores)), \
-            "memory_ms_per_mib": \(memory.map { "[\(Self.text($0.first)), \(Self.text($0.again))]" } ?? "null")}
+            "memory_ms_per_mib": \(memory.map(Self.text) ?? "null")}
             """
         }
 
@@ -91,8 +91,6 @@ package struct LatencyBench: Sendable {
 
     /// Load that is not measured, before the part that is: the rate has just changed.
     private static let warmUpSeconds = 1.0
-    /// Of an event in the log, with room for what views keep of it.
-    private static let eventBytes = 400
     /// Events a second, more than a peak was ever found to be.
     private static let peakMax = 3_000_000
 
@@ -122,7 +120,8 @@ package struct LatencyBench: Sendable {
 
     /// The rate at which events become visible that come as fast as they are taken, until the last of them is.
     private func findPeak(_ load: BidLoad, _ watch: ViewWatch, _ clock: any Clock) throws -> Int {
-        _ = try touchMemory(events: Double(Self.peakMax) * peakSeconds, clock)
+        load.memory = try memory(events: Double(Self.peakMax) * peakSeconds, clock)
+        defer { load.memory = nil }
         let first = load.produced
         let start = clock.monotonicNanos
         try load.flood(seconds: peakSeconds)
@@ -131,12 +130,10 @@ package struct LatencyBench: Sendable {
         return Int(Double(load.produced - first) * 1e9 / Double(end.nanos - start))
     }
 
-    /// Has memory for so many events; what a MiB cost at first and then.
-    private func touchMemory(events: Double, _ clock: any Clock) throws -> (first: Double, again: Double)? {
+    /// Memory for so many events.
+    private func memory(events: Double, _ clock: any Clock) throws -> HeldMemory? {
         guard !leavesMemoryCold else { return nil }
-        let byteCount = Int(min(events, 1e9)) * Self.eventBytes
-        let first = try MemoryTouch(byteCount: byteCount, clock: clock)
-        return (first.millisPerMebibyte, try MemoryTouch(byteCount: byteCount, clock: clock).millisPerMebibyte)
+        return try HeldMemory(byteCount: Int(min(events, 1e9)) * BidLoad.eventBytes, clock: clock)
     }
 
     /// Processor time used so far.
@@ -159,7 +156,7 @@ package struct LatencyBench: Sendable {
     private func measure(
         _ rate: Int, _ peak: Int?, _ load: BidLoad, _ watch: ViewWatch, _ server: ServerProcess, _ environment: Environment
     ) throws -> Result {
-        let memory = try touchMemory(events: Double(rate) * (Self.warmUpSeconds + seconds), environment.clock)
+        load.memory = try memory(events: Double(rate) * (Self.warmUpSeconds + seconds), environment.clock)
         let schedule = load.schedule(rate: rate)
         let first = schedule.first + Int(Double(rate) * Self.warmUpSeconds)
         _ = try load.produce(until: first, by: schedule)
@@ -187,6 +184,7 @@ package struct LatencyBench: Sendable {
         return Result(
             peak: peak, rate: rate, events: end - first, answers: answers, latency: Percentiles(micros: micros), lateness: Percentiles(micros: late),
             sync: sync, wake: wake, generatorCores: (own - reader) / wall, readerCores: reader / wall, serverCores: served / wall,
-            otherCores: max(after.machine - before.machine - own - served, 0) / wall, memory: memory)
+            otherCores: max(after.machine - before.machine - own - served, 0) / wall,
+            memory: load.memory?.millisPerMebibyte)
     }
 }

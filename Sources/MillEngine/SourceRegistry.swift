@@ -138,7 +138,9 @@ final class SourceRegistry: Sendable {
         guard let entry = entries.withLock({ $0[id] }) else { throw SQLError(.undefinedObject, "source \(id) does not exist") }
         let input = SourceInput(definition: entry.definition, watermark: entry.watermark, onData: onData, onRejects: onRejects)
         if let ends = entry.pausedAt { input.pause(at: ends) }
-        for split in splits(of: id, on: worker, workerCount: workerCount) { try input.add(split, at: entry.resumed[split]) }
+        for split in splits(of: id, on: worker, workerCount: workerCount) {
+            if entry.resumed.isEmpty { try input.add(split) } else { input.addFound(split, at: entry.resumed[split]) }
+        }
         return input
     }
 }

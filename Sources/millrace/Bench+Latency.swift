@@ -49,7 +49,7 @@ extension LatencyBench.Result {
             visible     median \(latency.median) ms, p99 \(latency.p99) ms, p99.9 \(latency.p999) ms, worst \(latency.worst) ms (\(answers) answers)
             generator   p99 \(lateness.p99) ms late, worst \(lateness.worst) ms; \(rounded(generatorCores)) cores, the reader \(rounded(readerCores))
             server      \(rounded(serverCores)) cores, anything else on the machine \(rounded(otherCores))
-            memory      \(memory.map { "\(rounded($0.first)) ms a new MiB, then \(rounded($0.again))" } ?? "left as it was")
+            memory      \(memory.map { "\(rounded($0)) ms a new MiB, paid before" } ?? "left as it was")
             waking      p99 \(wake.p99) ms late, p99.9 \(wake.p999) ms, worst \(wake.worst) ms: a thread that only sleeps, beside all this
             fdatasync   median \(sync.median) ms, p99 \(sync.p99) ms, worst \(sync.worst) ms
             goal        p99 under \((goalMillis * 1000).rounded() / 1000) ms: \(latency.p99 < goalMillis ? "met" : "missed")

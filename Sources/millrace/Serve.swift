@@ -6,7 +6,7 @@ import UnixSignals
 struct Serve: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Runs the server until SIGTERM or Ctrl-C.")
 
-    @Option(help: "Where topics are kept; made when missing.") var dataDir = "millrace-data"
+    @Option(help: "Where everything is kept: topics, definitions, state and tables. Made when missing.") var dataDir = "millrace-data"
     @Option(help: "Postgres wire: HOST:PORT or off.") var pg = ListenAddress(argument: "localhost:4566")!
     @Option(
         help: ArgumentHelp(

@@ -1,3 +1,4 @@
+import MillIO
 import Testing
 
 @testable import MillBench
@@ -21,11 +22,22 @@ import Testing
         #expect(String(decoding: bids.record(4), as: UTF8.self).hasPrefix("{\"sequence\":1000000000004,"))
     }
 
-    @Test func touchedMemoryIsWholePagesAndHalfOfWhatIsFreeAtMost() {
-        #expect(MemoryTouch.touched(1 << 20, free: 1 << 30) == 1 << 20)
-        #expect(MemoryTouch.touched(10_000, free: 1 << 30) == 8192)
-        #expect(MemoryTouch.touched(1 << 30, free: 1 << 20) == 1 << 19)
-        #expect(MemoryTouch.touched(0, free: 0) == 4096)
+    @Test func heldMemoryIsWholePagesAndHalfOfWhatIsFreeAtMost() {
+        #expect(HeldMemory.held(1 << 20, free: 1 << 30) == 1 << 20)
+        #expect(HeldMemory.held(10_000, free: 1 << 30) == 8192)
+        #expect(HeldMemory.held(1 << 30, free: 1 << 20) == 1 << 19)
+        #expect(HeldMemory.held(0, free: 0) == 4096)
+    }
+
+    @Test func heldMemoryIsGivenBackPageByPageUntilNoneIsLeft() throws {
+        let memory = try HeldMemory(byteCount: 3 * 4096, clock: SystemClock())
+        memory.giveBack(0)
+        #expect(memory.givenBack == 0)
+        memory.giveBack(4097)
+        #expect(memory.givenBack == 2 * 4096)
+        memory.giveBack(1 << 20)
+        memory.giveBack(1)
+        #expect(memory.givenBack == 3 * 4096)
     }
 
     @Test func aScheduleSaysWhatIsDue() {

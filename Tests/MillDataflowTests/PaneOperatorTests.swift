@@ -72,7 +72,7 @@ import Testing
         #expect(text(close()) == [Self.row(2, 1, 2 * Self.second)])
     }
 
-    @Test func rowsThatHardlyRepeatPassUntilTheEpochEnds() {
+    @Test func rowsThatHardlyRepeatPassForAWhile() {
         let count = Limits.batchRowsMax
         var given: [DeltaBatch] = []
         for part in 0..<20 { given += push((0..<count).map { (Int64(part * count + $0), 1, 1) }) }
@@ -81,7 +81,25 @@ import Testing
         #expect(given.allSatisfy { $0.count <= count })
         #expect(Set(given.flatMap { batch in (0..<batch.count).map { batch.columns[0].scalar($0) } }).count == 20 * count)
         #expect(given.reduce(0) { $0 + $1.count } == 20 * count)
+        // Those that are to pass are not for ever.
+        for _ in 0..<64 { _ = push((0..<count).map { _ in (1, 1, 1) }) }
+        _ = close()
         _ = push([(1, 1, 1), (1, 2, 1)])
         #expect(text(close()) == [Self.row(2, 1, 0)])
+    }
+
+    /// What is equal and not the same stays apart: a FILTER or an argument above may read it as text.
+    @Test func onlyRowsThatNothingCanTellApartAreOne() {
+        let panes = PaneOperator(Self.window, columns: [.numeric, .timestamp, .float64])
+        let columns = [Column(.numeric, capacity: 4), Column(.timestamp, capacity: 4), Column(.float64, capacity: 4)]
+        for (scale, float) in [(1, 0.0), (2, 0.0), (1, -0.0), (1, 0.0)] {
+            columns[0].append(.decimal(Decimal(unscaled: scale == 1 ? 10 : 100, scale: Int32(scale))))
+            columns[1].append(.int(1))
+            columns[2].append(.float(float))
+        }
+        panes.push(DeltaBatch(columns: columns, count: 4), input: 0, errors: errors)
+        panes.closeEpoch(errors: errors)
+        let batch = panes.next(errors: errors)
+        #expect(batch.map { batch in (0..<batch.count).map { batch.weight($0) } } == [2, 1, 1])
     }
 }

@@ -29,6 +29,8 @@ final class ScriptedConnector: SourceConnector {
         var onEmptyPoll: (@Sendable () -> Void)?
         /// Holds up the questions to the broker.
         var onQuestion: (@Sendable () -> Void)?
+        /// Why no reader can be opened.
+        var openError: SQLError?
         /// What questions to the broker are answered with.
         var questionError: SQLError?
         var emptyPolls = 0
@@ -79,10 +81,11 @@ final class ScriptedConnector: SourceConnector {
     func openReader(
         _ split: SourceSplit, at offset: SplitOffset, onData: @escaping @Sendable () -> Void
     ) throws(SQLError) -> any SplitReader {
-        let failsAt = state.withLock { state in
+        let (failsAt, error) = state.withLock { state in
             state.listeners.append(onData)
-            return state.failsAt
+            return (state.failsAt, state.openError)
         }
+        if let error { throw error }
         return ScriptedReader(self, split, offset.position, failsAt: failsAt)
     }
 }

@@ -81,6 +81,41 @@ import Testing
         #expect(expected == "the first")
     }
 
+    /// A topic that was deleted takes nothing away that was read of it, however often the server starts.
+    @Test(arguments: [1, 2]) func aSourceThatIsGoneTakesNoStateAlong(_ workers: Int) async throws {
+        let meta = try MetaStore.inMemory()
+        let source = ScriptedConnector(#"{"a":1}"#)
+        source.change { $0.splits.append([#"{"a":2}"#]) }
+        let connectors = ChangingAssembly(["s": source])
+        try await withEngine(meta, connectors, workers: workers) { world in
+            try await world.run("\(create("s")); CREATE MATERIALIZED VIEW v AS SELECT a, count(*) AS n FROM s GROUP BY a")
+            try await world.run("CREATE MATERIALIZED VIEW above AS SELECT sum(a * n) AS total FROM v; FLUSH")
+        }
+        source.change { state in
+            state.openError = SQLError(.objectNotInPrerequisiteState, "the topic was deleted")
+            state.questionError = state.openError
+        }
+        for life in 0..<3 {
+            try await withEngine(meta, connectors, workers: workers) { world in
+                #expect(try await rows(world, "SELECT * FROM v ORDER BY a") == [["1", "1"], ["2", "1"]])
+                #expect(try await rows(world, "SELECT total FROM above") == [["3"]])
+                let jobs = try await rows(world, "SHOW JOBS")
+                #expect(jobs.map { [$0[1], $0[2]] } == [["v", "failed"], ["above", "waiting"]], "life \(life): \(jobs)")
+                #expect(jobs.allSatisfy { $0[9]?.contains("the topic was deleted") == true }, "\(jobs)")
+                #expect(try await rows(world, "SHOW SOURCES").map { $0.contains("failed") } == [true])
+            }
+        }
+        source.change { state in
+            (state.openError, state.questionError) = (nil, nil)
+            state.splits[0].append(#"{"a":3}"#)
+        }
+        try await withEngine(meta, connectors, workers: workers) { world in
+            try await world.run("FLUSH")
+            #expect(try await rows(world, "SELECT total FROM above") == [["6"]])
+            #expect(try await rows(world, "SELECT * FROM v ORDER BY a") == [["1", "1"], ["2", "1"], ["3", "1"]])
+        }
+    }
+
     @Test func damageStopsItsOwnJobAlone() async throws {
         let meta = try MetaStore.inMemory()
         let connectors = ChangingAssembly(["s": ScriptedConnector(#"{"a":1}"#, #"{"a":2}"#)])

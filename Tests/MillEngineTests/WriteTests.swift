@@ -43,6 +43,29 @@ import Testing
         }
     }
 
+    /// Among so many keys some are alike in the part of their hashes that a directory keeps.
+    @Test(arguments: ["PRIMARY KEY", ""]) func aStatementMeetsEveryRowOfALargeTable(key: String) async throws {
+        let world = try await EngineWorld(workerCount: 2)
+        try await world.run("CREATE TABLE digits (d int); INSERT INTO digits VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)")
+        try await world.run("CREATE TABLE t (id int \(key), x int)")
+        let rows = "SELECT a.d + 10 * b.d + 100 * c.d + 1000 * d.d + 10000 * e.d AS id FROM digits a, digits b, digits c, digits d, digits e WHERE e.d < 6"
+        try await world.run("INSERT INTO t SELECT id, id FROM (\(rows)) AS made")
+        func expect(_ statement: String, _ tag: String, _ rest: [[String?]]) async throws {
+            #expect(try await world.run(statement).last?.tag == tag)
+            #expect(try await world.run("SELECT count(*), count(DISTINCT id), coalesce(sum(abs(x - id - 7)), 0) FROM t")[0].rows == rest, "\(statement)")
+        }
+        try await expect("UPDATE t SET x = x + 7", "UPDATE 60000", [["60000", "60000", "0"]])
+        if !key.isEmpty {
+            let again = "INSERT INTO t SELECT id, x FROM t ON CONFLICT (id) DO UPDATE SET x ="
+            try await expect("\(again) excluded.x + t.id - t.x + 7", "INSERT 0 60000", [["60000", "60000", "0"]])
+            try await expect("\(again) excluded.id + 8", "INSERT 0 60000", [["60000", "60000", "60000"]])
+        }
+        try await expect("UPDATE t SET id = id + 1000000, x = id + 1000007", "UPDATE 60000", [["60000", "60000", "0"]])
+        try await expect("DELETE FROM t USING digits WHERE t.id % 10 = digits.d AND digits.d < 5", "DELETE 30000", [["30000", "30000", "0"]])
+        try await expect("DELETE FROM t", "DELETE 30000", [["0", "0", "0"]])
+        await world.stop()
+    }
+
     @Test(arguments: [1, 2]) func noUpdateIsLost(workers: Int) async throws {
         let world = try await EngineWorld(workerCount: workers)
         try await world.run("CREATE TABLE t (id int PRIMARY KEY, x bigint); CREATE TABLE bag (x bigint)")

@@ -75,23 +75,25 @@ package final class SourceInput {
         }
     }
 
-    /// Starts reading a split; jobs that are already here have it from there on.
-    /// - Parameter resumed: where a checkpoint has all restored jobs; nil at the split's origin.
-    package func add(_ split: SourceSplit, at resumed: SplitOffset? = nil) throws(SQLError) {
-        guard !splits.contains(where: { $0.split == split }) else { return }
-        let shared = position(split, at: resumed ?? definition.origin[split] ?? SplitOffset(0))
+    /// Starts reading a split at its origin; jobs that are already here have it from there on.
+    package func add(_ split: SourceSplit) throws(SQLError) {
+        guard !hasSplit(split) else { return }
+        let shared = position(split, at: definition.origin[split] ?? SplitOffset(0))
         if pausedAt == nil { try shared.start() }
         take(shared)
     }
 
-    /// The same for a split that was found while jobs run: one that cannot be opened stops the source, aloud.
-    package func addFound(_ split: SourceSplit) {
-        do throws(SQLError) { try add(split) } catch {
-            let shared = position(split, at: definition.origin[split] ?? SplitOffset(0))
-            shared.fail(error)
-            take(shared)
-        }
+    /// The same for a split that was found while jobs run, or in which a checkpoint has restored jobs: one that cannot be opened stops the
+    /// source, aloud. The jobs keep what they have.
+    /// - Parameter resumed: where a checkpoint has them; nil at the split's origin.
+    package func addFound(_ split: SourceSplit, at resumed: SplitOffset? = nil) {
+        guard !hasSplit(split) else { return }
+        let shared = position(split, at: resumed ?? definition.origin[split] ?? SplitOffset(0))
+        if pausedAt == nil { shared.tryToStart() }
+        take(shared)
     }
+
+    private func hasSplit(_ split: SourceSplit) -> Bool { splits.contains { $0.split == split } }
 
     private func take(_ shared: SplitPosition) {
         let input = SplitInput(shared)
@@ -121,7 +123,9 @@ package final class SourceInput {
                 split.joined.append(consumer)
             } else {
                 let catchUp = catchUp(consumer, split.split, at: start)
-                if !catchUp.isAtRest(split.offset) { try catchUp.position.start() }
+                if !catchUp.isAtRest(split.offset) {
+                    if isRestored { catchUp.position.tryToStart() } else { try catchUp.position.start() }
+                }
                 split.catchUps.append(catchUp)
             }
         }

@@ -32,6 +32,11 @@ final class SplitPosition {
         if reader == nil { reader = try open(offset) }
     }
 
+    /// The same, where what is wrong is its failure and nobody else's.
+    func tryToStart() {
+        do throws(SQLError) { try start() } catch { fail(error) }
+    }
+
     /// The next records, none at or behind `end`; nil when there is nothing now.
     /// - Throws: what is wrong, again with every call until `retry`.
     func poll(before end: SplitOffset?, maxRecords: Int, maxBytes: Int) throws(SQLError) -> RawChunk? {

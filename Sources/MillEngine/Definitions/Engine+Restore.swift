@@ -278,10 +278,9 @@ extension Engine {
         while true {
             let record = await conductor.wait { isThere($0) || hasFailed($0) || job.abandonment.isAbandoned }
             guard !job.abandonment.isAbandoned, abandonments[id] === job.abandonment else { return }
-            guard let failure = record.jobFailures[id] ?? wanted.keys.lazy.compactMap({ record.sourceFailures[$0] }).first else {
-                guard isThere(record) else { return }
-                break
-            }
+            // With all that it had it can be read, whatever is wrong with a source from here on.
+            if isThere(record) { break }
+            guard let failure = record.jobFailures[id] ?? wanted.keys.lazy.compactMap({ record.sourceFailures[$0] }).first else { return }
             hold(id, failure)
             guard failure.mayPass else { return }
             _ = await conductor.wait { !hasFailed($0) || job.abandonment.isAbandoned }

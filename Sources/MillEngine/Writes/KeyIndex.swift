@@ -6,7 +6,9 @@ import MillState
 /// Numbers distinct keys of a table's rows, from 0, in the order in which they are first seen. Keys are equal by value.
 final class KeyIndex {
     private let key: [Int]
+    /// Each key's number, plus one; a state table's own follow its order of insertion, which is not that of the rows where hashes collide.
     private let table: StateTable
+    private var count: Int64 = 0
 
     init(_ table: CatalogObject) {
         key = table.rowKey
@@ -27,8 +29,14 @@ final class KeyIndex {
                     table.findOrInsert(keys, hashes: base, count: part.count, rows: first, inserted: &inserted)
                 }
             }
-            // Rows are numbered in the order of insertion, because nothing is removed.
-            numbers += rows.map { Int($0) }
+            numbers += rows.map { row in
+                let number = table.preparedPayload(row).assumingMemoryBound(to: Int64.self)
+                if number.pointee == 0 {
+                    count += 1
+                    number.pointee = count
+                }
+                return Int(number.pointee) - 1
+            }
         }
         return numbers
     }

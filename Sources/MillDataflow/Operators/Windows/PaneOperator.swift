@@ -43,7 +43,12 @@ package final class PaneOperator: Operator {
         self.window = window
         paneMicros = window.paneMicros
         self.columns = columns
-        table = StateTable(columns: columns, payloadBytes: 8)
+        table = Self.emptyTable(columns)
+    }
+
+    /// Rows are one only where nothing above can tell them apart: it may read 1.0 and 1.00, which are equal, as texts.
+    private static func emptyTable(_ columns: [SQLType]) -> StateTable {
+        StateTable(columns: columns, payloadBytes: 8, equality: .representation)
     }
 
     deinit {
@@ -97,7 +102,6 @@ package final class PaneOperator: Operator {
 
     package func closeEpoch(errors: OperatorErrors) {
         isGivingOut = true
-        toPass = 0
     }
 
     package func next(errors: OperatorErrors) -> DeltaBatch? {
@@ -127,7 +131,7 @@ package final class PaneOperator: Operator {
         guard !numbers.isEmpty else { return }
         // Each way through the table costs a row about what one window more costs above.
         if numbers.count > Limits.batchRowsMax, numbers.count > taken / 4 * 3 { toPass = taken * Self.passingFactor }
-        table = StateTable(columns: columns, payloadBytes: 8)
+        table = Self.emptyTable(columns)
         numbers.removeAll(keepingCapacity: true)
         given = 0
         taken = 0
