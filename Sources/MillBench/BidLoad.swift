@@ -15,11 +15,6 @@ final class BidLoad {
     /// Events handed to the producer so far; the next one's number.
     private(set) var produced = 0
 
-    /// Given back as the events go out that take it; nil leaves memory as it is.
-    var memory: HeldMemory?
-
-    /// Of memory that an event takes in the log, with room for what views keep of it.
-    static let eventBytes = 400
     /// At an even rate it looks this often what is due.
     private static let tickMicros: UInt32 = 500
 
@@ -34,7 +29,6 @@ final class BidLoad {
         var left = count
         while left > 0 {
             let part = min(left, KafkaProducer.recordsMax)
-            memory?.giveBack(part * Self.eventBytes)
             try producer.produce(part) { bids.record(produced + $0) }
             produced += part
             left -= part

@@ -18,8 +18,6 @@ import Darwin
 ///
 /// An event's time begins when it is due, not when the generator got round to it, and ends when an answer with it has arrived; so the
 /// generator's delays, its batching (`linger.ms` 1), the log's fsync and the pause between two questions are all in it.
-///
-/// Before each part as much memory is touched as the log will take of it, and given back as it takes it: see `HeldMemory`.
 package struct LatencyBench: Sendable {
     /// Of the measured part, at the even rate.
     package var seconds: Double
@@ -33,8 +31,6 @@ package struct LatencyBench: Sendable {
     package var workerCount: Int
     /// From one checkpoint of the server's state to the next, in milliseconds; nil is the server's own.
     package var checkpointMillis: Int?
-    /// Whether memory is left as it is found, not touched before it is needed.
-    package var leavesMemoryCold = false
     /// For the server's data; on the file system whose fdatasync is measured. Made anew and removed afterwards.
     package var directory: String
 
@@ -69,9 +65,6 @@ package struct LatencyBench: Sendable {
         /// What anything else used meanwhile, the kernel's own threads among it: from a quarter of a core on, distrust the rest.
         package var otherCores: Double
 
-        /// What a new MiB of memory cost in milliseconds before the measured part; nil when left cold.
-        package var memory: Double?
-
         /// What p99 should stay under: 10 ms beside the disk.
         package var goalMillis: Double { 10 + sync.p99 }
 
@@ -81,8 +74,7 @@ package struct LatencyBench: Sendable {
             "latency_ms": \(latency.json), "lateness_ms": \(lateness.json), "fdatasync_ms": \(sync.json), "wake_ms": \(wake.json), \
             "goal_p99_ms": \(Self.text(goalMillis)), \
             "generator_cores": \(Self.text(generatorCores)), "reader_cores": \(Self.text(readerCores)), "server_cores": \(Self.text(serverCores)), \
-            "other_cores": \(Self.text(otherCores)), \
-            "memory_ms_per_mib": \(memory.map(Self.text) ?? "null")}
+            "other_cores": \(Self.text(otherCores))}
             """
         }
 
@@ -91,8 +83,6 @@ package struct LatencyBench: Sendable {
 
     /// Load that is not measured, before the part that is: the rate has just changed.
     private static let warmUpSeconds = 1.0
-    /// Events a second, more than a peak was ever found to be.
-    private static let peakMax = 3_000_000
 
     package func run(_ environment: Environment) throws -> Result {
         guard !environment.files.exists(directory) else { throw BenchFailure("\(directory) is there already") }
@@ -120,20 +110,12 @@ package struct LatencyBench: Sendable {
 
     /// The rate at which events become visible that come as fast as they are taken, until the last of them is.
     private func findPeak(_ load: BidLoad, _ watch: ViewWatch, _ clock: any Clock) throws -> Int {
-        load.memory = try memory(events: Double(Self.peakMax) * peakSeconds, clock)
-        defer { load.memory = nil }
         let first = load.produced
         let start = clock.monotonicNanos
         try load.flood(seconds: peakSeconds)
         let end = try watch.wait(for: load.produced)
         usleep(UInt32(settleSeconds * 1e6))
         return Int(Double(load.produced - first) * 1e9 / Double(end.nanos - start))
-    }
-
-    /// Memory for so many events.
-    private func memory(events: Double, _ clock: any Clock) throws -> HeldMemory? {
-        guard !leavesMemoryCold else { return nil }
-        return try HeldMemory(byteCount: Int(min(events, 1e9)) * BidLoad.eventBytes, clock: clock)
     }
 
     /// Processor time used so far.
@@ -156,7 +138,6 @@ package struct LatencyBench: Sendable {
     private func measure(
         _ rate: Int, _ peak: Int?, _ load: BidLoad, _ watch: ViewWatch, _ server: ServerProcess, _ environment: Environment
     ) throws -> Result {
-        load.memory = try memory(events: Double(rate) * (Self.warmUpSeconds + seconds), environment.clock)
         let schedule = load.schedule(rate: rate)
         let first = schedule.first + Int(Double(rate) * Self.warmUpSeconds)
         _ = try load.produce(until: first, by: schedule)
@@ -184,7 +165,6 @@ package struct LatencyBench: Sendable {
         return Result(
             peak: peak, rate: rate, events: end - first, answers: answers, latency: Percentiles(micros: micros), lateness: Percentiles(micros: late),
             sync: sync, wake: wake, generatorCores: (own - reader) / wall, readerCores: reader / wall, serverCores: served / wall,
-            otherCores: max(after.machine - before.machine - own - served, 0) / wall,
-            memory: load.memory?.millisPerMebibyte)
+            otherCores: max(after.machine - before.machine - own - served, 0) / wall)
     }
 }

@@ -19,7 +19,6 @@ extension Bench {
         @Option(help: "Threads that run the view.") var workers = 1
         @Option(help: "Milliseconds from one checkpoint of the server's state to the next; the server's own when left out.") var checkpointInterval: Int?
         @Option(help: "Where the log is kept meanwhile, a directory that is not there yet; in the temporary directory when left out.") var dataDir: String?
-        @Flag(help: "Leave memory as it is found instead of having it handed out by a virtual machine's host before.") var coldMemory = false
         @Flag(help: "One JSON object on standard output.") var json = false
 
         func validate() throws {
@@ -33,7 +32,6 @@ extension Bench {
             var bench = LatencyBench(
                 seconds: seconds, peakSeconds: peakSeconds, settleSeconds: settleSeconds, rate: rate, seed: seed, workerCount: workers,
                 directory: dataDir ?? TemporaryDirectory.path("latency"))
-            bench.leavesMemoryCold = coldMemory
             bench.checkpointMillis = checkpointInterval
             let result = try bench.run(.system)
             StandardOutput.write(json ? result.json + "\n" : result.text)
@@ -49,7 +47,6 @@ extension LatencyBench.Result {
             visible     median \(latency.median) ms, p99 \(latency.p99) ms, p99.9 \(latency.p999) ms, worst \(latency.worst) ms (\(answers) answers)
             generator   p99 \(lateness.p99) ms late, worst \(lateness.worst) ms; \(rounded(generatorCores)) cores, the reader \(rounded(readerCores))
             server      \(rounded(serverCores)) cores, anything else on the machine \(rounded(otherCores))
-            memory      \(memory.map { "\(rounded($0)) ms a new MiB, paid before" } ?? "left as it was")
             waking      p99 \(wake.p99) ms late, p99.9 \(wake.p999) ms, worst \(wake.worst) ms: a thread that only sleeps, beside all this
             fdatasync   median \(sync.median) ms, p99 \(sync.p99) ms, worst \(sync.worst) ms
             goal        p99 under \((goalMillis * 1000).rounded() / 1000) ms: \(latency.p99 < goalMillis ? "met" : "missed")

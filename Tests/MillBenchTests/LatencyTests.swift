@@ -1,4 +1,3 @@
-import MillIO
 import Testing
 
 @testable import MillBench
@@ -20,24 +19,6 @@ import Testing
         let again = String(decoding: bids.record(1_234_567_893), as: UTF8.self)
         #expect(again == first.replacing("1000000000003", with: "1001234567893"))
         #expect(String(decoding: bids.record(4), as: UTF8.self).hasPrefix("{\"sequence\":1000000000004,"))
-    }
-
-    @Test func heldMemoryIsWholePagesAndHalfOfWhatIsFreeAtMost() {
-        #expect(HeldMemory.held(1 << 20, free: 1 << 30) == 1 << 20)
-        #expect(HeldMemory.held(10_000, free: 1 << 30) == 8192)
-        #expect(HeldMemory.held(1 << 30, free: 1 << 20) == 1 << 19)
-        #expect(HeldMemory.held(0, free: 0) == 4096)
-    }
-
-    @Test func heldMemoryIsGivenBackPageByPageUntilNoneIsLeft() throws {
-        let memory = try HeldMemory(byteCount: 3 * 4096, clock: SystemClock())
-        memory.giveBack(0)
-        #expect(memory.givenBack == 0)
-        memory.giveBack(4097)
-        #expect(memory.givenBack == 2 * 4096)
-        memory.giveBack(1 << 20)
-        memory.giveBack(1)
-        #expect(memory.givenBack == 3 * 4096)
     }
 
     @Test func aScheduleSaysWhatIsDue() {
