@@ -53,9 +53,8 @@ package protocol SplitReader: AnyObject {
     func poll(maxRecords: Int, maxBytes: Int) throws(SQLError) -> RawChunk?
     /// A bounded split (a file) has given its last record.
     var isFinished: Bool { get }
-    /// Where those who read it want to be next, nil for nowhere in particular; told before each poll that it may change for. A reader that
-    /// has several ways to the same rows, such as a newer state of a table in place of one and what was added to it, takes one that leads
-    /// there.
+    /// The place that those who read it want to reach next, nil when any will do; told before each poll. A reader that has several ways to the
+    /// same rows, such as a newer state of a table in place of one and what was added to it, takes one that leads there.
     func aim(at end: SplitOffset?)
     /// The highest known end of the split, for lag; nil when not known yet.
     var highWatermark: SplitOffset? { get }

@@ -86,8 +86,7 @@ extension StateTable {
         }
         differing.count = 0
         for row in 0..<count where flags[row] != 0 {
-            differing.rows[differing.count] = UInt32(truncatingIfNeeded: row)
-            differing.count += 1
+            differing.append(row)
         }
     }
 

@@ -17,8 +17,7 @@ extension StateTable {
         for isBack in [true, false] {
             var part = Selection(capacity: count)
             for row in 0..<count where (weights[row] < 0) == isBack {
-                part.rows[part.count] = UInt32(truncatingIfNeeded: row)
-                part.count &+= 1
+                part.append(row)
             }
             if part.count == count { return addPart(columns, key, hashes, count, weights, &emptied) }
             guard part.count > 0 else { continue }
@@ -85,8 +84,7 @@ extension StateTable {
                 // The next one of this key sees that the place is taken.
                 clear(row)
                 preparedPayload(row).storeBytes(of: weight, as: Int64.self)
-                taking.rows[taking.count] = UInt32(truncatingIfNeeded: index)
-                taking.count &+= 1
+                taking.append(index)
             } else {
                 differing.rows[left] = UInt32(truncatingIfNeeded: index)
                 left &+= 1

@@ -287,8 +287,7 @@ package final class StateTable {
                     let number = allocateRow(hash: hash)
                     slots[slot] = Directory.entry(hash, number)
                     rows[index] = number
-                    inserted.rows[inserted.count] = UInt32(truncatingIfNeeded: index)
-                    inserted.count &+= 1
+                    inserted.append(index)
                     break
                 }
                 if Directory.tag(entry) == tag {
@@ -340,8 +339,7 @@ package final class StateTable {
                 if Directory.tag(slots[slot]) == tag {
                     rows[index] = Directory.row(slots[slot])
                     if isLarge { mill_prefetch(row(rows[index])) }
-                    found.rows[found.count] = UInt32(truncatingIfNeeded: index)
-                    found.count &+= 1
+                    found.append(index)
                     break
                 }
                 slot = (slot &+ 1) & mask

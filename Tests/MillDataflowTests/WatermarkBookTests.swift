@@ -59,8 +59,8 @@ import Testing
     /// It has records left, cannot be read, or is paused.
     @Test func aSplitThatIsBehindIsNotIdle() {
         var book = WatermarkBook(idleNanos: 100)
-        for now in [0, 100, 200] as [UInt64] {
-            book.note([key: [first: progress(50, at: 1), second: progress(20, at: 1, .behind)]], nowNanos: now)
+        for nanos in [0, 100, 200] as [UInt64] {
+            book.note([key: [first: progress(50, at: 1), second: progress(20, at: 1, .behind)]], nowNanos: nanos)
         }
         #expect(book.steps[key]?.now == 20)
     }

@@ -47,8 +47,7 @@ package final class RelationScanOperator: Operator {
         RowHash.hash(upstream.key.map { batch.columns[$0] }, count: batch.count, into: hashes)
         var selection = Selection(capacity: batch.count)
         for row in 0..<batch.count where max(hashes[row], 1) < position {
-            selection.rows[selection.count] = UInt32(truncatingIfNeeded: row)
-            selection.count += 1
+            selection.append(row)
         }
         if selection.count > 0 { waiting.append(picked.gather(selection.rows, count: selection.count)) }
     }

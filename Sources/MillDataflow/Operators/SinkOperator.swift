@@ -55,8 +55,7 @@ package final class SinkOperator: Operator {
         }
         var part = Selection(capacity: batch.count)
         for row in 0..<batch.count where (weights.values[row] < 0) == isBack && weights.values[row] != 0 {
-            part.rows[part.count] = UInt32(truncatingIfNeeded: row)
-            part.count &+= 1
+            part.append(row)
         }
         guard part.count > 0 else { return }
         put(part.count == batch.count ? batch : batch.gather(part.rows, count: part.count), isBack ? .takenBack : .added)

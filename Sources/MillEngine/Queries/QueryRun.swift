@@ -317,8 +317,7 @@ private final class ResultCollector: Operator {
             weight = min(weight - skipped, toGive)
             guard weight > 0 else { continue }
             if toGive != .max { toGive -= weight }
-            rows.rows[rows.count] = UInt32(truncatingIfNeeded: row)
-            rows.count += 1
+            rows.append(row)
             weights.append(Int64(weight))
         }
         if toGive == 0 { isDone = true }

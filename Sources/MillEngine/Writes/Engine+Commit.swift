@@ -74,8 +74,7 @@ extension Engine {
     private static func taken(_ batch: DeltaBatch) -> DeltaBatch? {
         var rows = Selection(capacity: batch.count)
         for row in 0..<batch.count where batch.weight(row) < 0 {
-            rows.rows[rows.count] = UInt32(truncatingIfNeeded: row)
-            rows.count += 1
+            rows.append(row)
         }
         return rows.count == 0 ? nil : batch.gather(rows.rows, count: rows.count)
     }

@@ -105,8 +105,7 @@ extension Engine {
         return batches.compactMap { batch in
             var first = Selection(capacity: batch.count)
             for (row, number) in index.numbers(of: batch).enumerated() where number == seen {
-                first.rows[first.count] = UInt32(truncatingIfNeeded: row)
-                first.count += 1
+                first.append(row)
                 seen += 1
             }
             guard first.count > 0 else { return nil }

@@ -181,8 +181,7 @@ package final class HashAggregateOperator: Operator {
                 row += 2
                 continue
             }
-            kept.rows[kept.count] = UInt32(truncatingIfNeeded: row)
-            kept.count += 1
+            kept.append(row)
             row += 1
         }
         if kept.count == batch.count { return batch }

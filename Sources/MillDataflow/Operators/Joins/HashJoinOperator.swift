@@ -97,8 +97,7 @@ package final class HashJoinOperator: Operator {
         guard keys.contains(where: { batch.columns[$0].validity != nil }) else { return batch.count > 0 ? batch : nil }
         var whole = Selection(capacity: batch.count)
         for row in 0..<batch.count where !keys.contains(where: { batch.columns[$0].isNull(row) }) {
-            whole.rows[whole.count] = UInt32(truncatingIfNeeded: row)
-            whole.count += 1
+            whole.append(row)
         }
         if whole.count == batch.count { return batch }
         return whole.count == 0 ? nil : batch.gather(whole.rows, count: whole.count)
@@ -186,8 +185,7 @@ package final class HashJoinOperator: Operator {
         guard let weights = batch.weights else { return batch }
         var kept = Selection(capacity: batch.count)
         for row in 0..<batch.count where weights.values[row] != 0 {
-            kept.rows[kept.count] = UInt32(truncatingIfNeeded: row)
-            kept.count += 1
+            kept.append(row)
         }
         if kept.count == batch.count { return batch }
         return kept.count == 0 ? nil : batch.gather(kept.rows, count: kept.count)

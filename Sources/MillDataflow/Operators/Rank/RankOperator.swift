@@ -102,8 +102,7 @@ package final class RankOperator: Operator {
             let (payload, isNew) = ordered.findOrInsert(key.bytes)
             var row = numbers[index]
             if isNew {
-                inserted.rows[inserted.count] = UInt32(truncatingIfNeeded: index)
-                inserted.count += 1
+                inserted.append(index)
                 payload.storeBytes(of: RankPlace(row: row, orderEnd: UInt32(truncatingIfNeeded: ends.order)), as: RankPlace.self)
             } else {
                 rows.remove(row)
@@ -130,8 +129,7 @@ package final class RankOperator: Operator {
             let partitionEnd = lanes.encodeOrder(row, into: &key)
             let before = predecessor(of: key.bytes, partitionEnd: partitionEnd).map { state($0.place.row).pointee.numbers }
             if let before, before.weight > 0, before.end > last { continue }
-            kept.rows[kept.count] = UInt32(truncatingIfNeeded: row)
-            kept.count += 1
+            kept.append(row)
         }
         return kept.count == batch.count ? batch : batch.gather(kept.rows, count: kept.count)
     }
