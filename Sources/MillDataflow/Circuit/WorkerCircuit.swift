@@ -206,13 +206,9 @@ package final class WorkerCircuit: RenderInputs {
 
     /// Reads within the budget, runs everything that follows, and closes the local inputs.
     ///
-    /// - Parameters:
-    ///   - readers: who else reads in this epoch. While some do, this worker reads on, at most as much again; not after a very small share.
-    ///   - serveInbox: called between chunks of input, so that peers' rows are worked off while they are in the cache; false when the
-    ///     peers are behind with this worker's rows, and it is to end reading for this epoch.
-    package func openEpoch(
-        _ budget: EpochBudget, readers: EpochReaders? = nil, watermarks: EpochWatermarks = EpochWatermarks(), serveInbox: () -> Bool
-    ) {
+    /// - Parameter serveInbox: called between chunks of input, so that peers' rows are worked off while they are in the cache; false when
+    ///   the peers are behind with this worker's rows, and it is to end reading for this epoch.
+    package func openEpoch(_ budget: EpochBudget, watermarks: EpochWatermarks = EpochWatermarks(), serveInbox: () -> Bool) {
         openNodes.count = 0
         for id in jobOrder {
             jobs[id]!.isSealable = true
@@ -224,13 +220,6 @@ package final class WorkerCircuit: RenderInputs {
         for (id, source) in sources { source.openEpoch(rereadingTo: watermarks.ends[id]) }
         for id in jobOrder { jobs[id]?.tableInput?.emit() }
         hasMoreInput = read(budget, serveInbox)
-        readers?.leave()
-        let steps = min(Self.stepsPerShare, budget.records / Self.stepRecordsMin)
-        var stepsLeft = steps
-        while hasMoreInput, stepsLeft > 0, readers?.areLeft == true, serveInbox() {
-            hasMoreInput = read(budget.part(of: steps), serveInbox)
-            stepsLeft -= 1
-        }
         for id in jobOrder { for entry in jobs[id]!.entries { entry.localInputClosed() } }
     }
 
@@ -258,30 +247,38 @@ package final class WorkerCircuit: RenderInputs {
         }
     }
 
-    /// A worker that is done early looks after such a part of its share again whether others still read.
-    private static let stepsPerShare = 32
-    /// Records of such a part at least: fewer are not worth the way through all jobs.
-    private static let stepRecordsMin = 256
-
     /// The source that is read first: when peers are behind it gives more than the others do.
     private var firstSource = 0
 
-    /// Polls all sources; returns whether more was waiting when the budget was spent.
+    /// Polls the sources until the budget is spent, none has more, or peers are behind; returns whether more was waiting.
+    ///
+    /// Each gets an equal part; who has more then shares what the others did not need. So how much a worker reads does not hang on which
+    /// source comes first, and workers whose splits are alike stay side by side in event time: a window that one counts an epoch before
+    /// the other is corrected by a retraction in all that follows from it.
     private func read(_ budget: EpochBudget, _ serveInbox: () -> Bool) -> Bool {
-        var hasMore = false
-        var perSource = sources.count
         var left = budget
+        var arePeersBehind = false
+        func serve() -> Bool {
+            arePeersBehind = !serveInbox()
+            return !arePeersBehind
+        }
         let inOrder = sources.values.sorted { $0.definition.id < $1.definition.id }
         firstSource = firstSource + 1 < inOrder.count ? firstSource + 1 : 0
-        for source in inOrder[firstSource...] + inOrder[..<firstSource] {
-            // What one source leaves unused goes to the next ones.
-            var share = left.part(of: perSource)
-            let before = share
-            if source.poll(&share, serveInbox: serveInbox) { hasMore = true }
-            left.spend(before, left: share)
-            perSource -= 1
+        var hungry = Array(inOrder[firstSource...] + inOrder[..<firstSource])
+        while !hungry.isEmpty {
+            let before = left
+            var waiting = hungry.count
+            hungry.removeAll { source in
+                let share = left.part(of: waiting)
+                var unused = share
+                waiting -= 1
+                let hasMore = source.poll(&unused, serveInbox: serve)
+                left.spend(share, left: unused)
+                return !hasMore
+            }
+            if arePeersBehind || !left.hasRoom || left.records == before.records { break }
         }
-        return hasMore
+        return !hungry.isEmpty
     }
 
     /// A peer's message for the running epoch.

@@ -1,5 +1,3 @@
-import Synchronization
-
 /// How much one worker may read in one epoch.
 package struct EpochBudget: Sendable {
     package private(set) var records: Int
@@ -25,16 +23,4 @@ package struct EpochBudget: Sendable {
 
     /// One of `count` equal parts, and never nothing.
     package func part(of count: Int) -> EpochBudget { EpochBudget(records: max(records / count, 1), bytes: max(bytes / count, 1)) }
-}
-
-/// How many workers still read their share of an epoch's input. One that is done reads on while others are not: no worker waits
-/// with input at hand, and an epoch ends for all at nearly the same time.
-package final class EpochReaders: Sendable {
-    private let count: Atomic<Int>
-
-    package init(_ count: Int) { self.count = Atomic(count) }
-
-    package func leave() { count.subtract(1, ordering: .relaxed) }
-
-    package var areLeft: Bool { count.load(ordering: .relaxed) > 0 }
 }

@@ -433,7 +433,6 @@ package final class Conductor: Sendable {
         }
         let position = rerun.publishedPosition ?? injected.withLock { $0 }
         let share = EpochBudget(records: max(records / workers.count, 1), bytes: options.bytesMax / workers.count)
-        let readers = EpochReaders(workers.count)
         let fresh = fresh.withLock { fresh in
             defer { fresh = [] }
             return fresh
@@ -441,7 +440,7 @@ package final class Conductor: Sendable {
         let watermarks = EpochWatermarks(
             epoch: epoch, openedAtMicros: rerun.openedAtMicros ?? openedAt, steps: book.withLock { $0.open(holding: rerun.held) },
             behind: published.catchingUp.union(fresh), ends: rerun.ends)
-        for worker in workers { worker.mailbox.send(.openEpoch(epoch, share, readers, watermarks)) }
+        for worker in workers { worker.mailbox.send(.openEpoch(epoch, share, watermarks)) }
         var report = EpochReport()
         var open = workers.count
         while open > 0 {

@@ -9,7 +9,7 @@ import Synchronization
 final class Worker: Sendable {
     enum Message: Sendable {
         case peer(Epoch, PeerMessage)
-        case openEpoch(Epoch, EpochBudget, EpochReaders, EpochWatermarks)
+        case openEpoch(Epoch, EpochBudget, EpochWatermarks)
         /// Carried out on the worker's thread between epochs.
         case perform(@Sendable (WorkerCircuit) -> Void)
         case stop
@@ -64,10 +64,10 @@ final class Worker: Sendable {
             case .perform(let work): work(circuit)
             case .peer(let epoch, let message):
                 if inEpoch, epoch == current { receive(message) } else { early.append((epoch, message)) }
-            case .openEpoch(let epoch, let budget, let readers, let watermarks):
+            case .openEpoch(let epoch, let budget, let watermarks):
                 current = epoch
                 inEpoch = true
-                circuit.openEpoch(budget, readers: readers, watermarks: watermarks) {
+                circuit.openEpoch(budget, watermarks: watermarks) {
                     serve()
                     return peers.allSatisfy { $0.waiting.load(ordering: .relaxed) < Self.waitingMax }
                 }
