@@ -77,6 +77,12 @@ package protocol Decoder: AnyObject {
     /// what was rejected. `columns` of the batches follow the order asked for at creation.
     /// - Throws: what is wrong with the whole split, such as a file that cannot be read. Never of one record.
     func decode(_ chunk: RawChunk) throws(SQLError) -> DecodedChunk
+    /// Whether `decode` may throw on this chunk. Others may be decoded in any order, by decoders of several workers.
+    func mayStop(at chunk: RawChunk) -> Bool
+}
+
+extension Decoder {
+    package func mayStop(at chunk: RawChunk) -> Bool { true }
 }
 
 /// What a decoder makes of one chunk.

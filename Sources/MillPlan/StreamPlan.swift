@@ -22,6 +22,9 @@ package struct StreamPlan: Hashable, Sendable, Codable {
         return copy
     }
 
+    /// Whether its rows go to a sink.
+    package var isSink: Bool { if case .sink = self[root].operation { true } else { false } }
+
     package var root: NodeIndex { NodeIndex(nodes.count - 1) }
     package subscript(_ index: NodeIndex) -> StreamNode { nodes[index.number] }
 

@@ -38,6 +38,9 @@ package final class CSVRecordDecoder: Decoder {
         return columns.decode(chunk)
     }
 
+    /// The columns of a file with a header may be none of the source's.
+    package func mayStop(at chunk: RawChunk) -> Bool { chunk.file?.header != nil }
+
     private func places(in file: SplitFile?) throws(SQLError) -> [Int32] {
         guard let file, let header = file.header else { return fields.indices.map { Int32($0) } }
         var places = Array(repeating: Int32(-1), count: header.count)

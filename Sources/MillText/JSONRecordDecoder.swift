@@ -35,4 +35,5 @@ package final class JSONRecordDecoder: Decoder {
     }
 
     package func decode(_ chunk: RawChunk) -> DecodedChunk { columns.decode(chunk) }
+    package func mayStop(at chunk: RawChunk) -> Bool { false }
 }

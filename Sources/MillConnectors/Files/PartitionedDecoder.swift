@@ -42,6 +42,11 @@ package final class PartitionedDecoder: Decoder {
         return result
     }
 
+    package func mayStop(at chunk: RawChunk) -> Bool {
+        guard chunk.file?.partition.isEmpty ?? true, let decoder = try? decoder(without: []) else { return true }
+        return decoder.mayStop(at: chunk)
+    }
+
     private func decoder(without given: [Int]) throws(SQLError) -> any Decoder {
         if let found = decoders[given] { return found }
         let made = try make(wanted.filter { !given.contains($0) })

@@ -125,7 +125,8 @@ package final class WorkerCircuit: RenderInputs {
             for (id, node, columns, readsWatermark) in sourcesOfNewJob {
                 if sources[id] == nil { sources[id] = try makeSource(id) }
                 try sources[id]?.add(
-                    node, columns: columns, readsWatermark: readsWatermark, isRestored: job.isRestored, placement: job.placement)
+                    node, columns: columns, readsWatermark: readsWatermark, keepsOrder: job.plan.isSink, isRestored: job.isRestored,
+                    placement: job.placement)
             }
         } catch {
             try? removeFromSources(job.id)  // The first error is the one to report.
@@ -206,10 +207,16 @@ package final class WorkerCircuit: RenderInputs {
 
     /// Reads within the budget, runs everything that follows, and closes the local inputs.
     ///
-    /// - Parameter serveInbox: called between chunks of input, so that peers' rows are worked off while they are in the cache; false when
-    ///   the peers are behind with this worker's rows, and it is to end reading for this epoch.
-    package func openEpoch(_ budget: EpochBudget, watermarks: EpochWatermarks = EpochWatermarks(), serveInbox: () -> Bool) {
+    /// - Parameters:
+    ///   - serveInbox: called between chunks of input, so that peers' rows are worked off while they are in the cache; false when the
+    ///     peers are behind with this worker's rows, and it is to end reading for this epoch.
+    ///   - takesMore: whether a peer that has read its own would not wait long with a chunk of records. nil: nobody decodes what others read.
+    package func openEpoch(
+        _ budget: EpochBudget, watermarks: EpochWatermarks = EpochWatermarks(), takesMore: ((WorkerIndex) -> Bool)? = nil, serveInbox: () -> Bool
+    ) {
         openNodes.count = 0
+        haveRead = []
+        lentCount = 0
         for id in jobOrder {
             jobs[id]!.isSealable = true
             for node in jobs[id]!.rendered.nodes { node.openEpoch() }
@@ -219,7 +226,34 @@ package final class WorkerCircuit: RenderInputs {
         for id in jobOrder where jobs[id]!.hasWatermarks { open(jobs[id]!, watermarks) }
         for (id, source) in sources { source.openEpoch(rereadingTo: watermarks.ends[id]) }
         for id in jobOrder { jobs[id]?.tableInput?.emit() }
-        hasMoreInput = read(budget, serveInbox)
+        guard let takesMore, workerCount > 1, budget.records >= Self.sharedRecordsMin else {
+            hasMoreInput = read(budget, { _, _, _ in false }, serveInbox)
+            return closeInputs()
+        }
+        func lend(_ source: ObjectID, _ split: SourceSplit, _ records: RawChunk) -> Bool {
+            guard let peer = haveRead.first(where: takesMore) else { return false }
+            sendMessage(peer, .chunk(LentChunk(source: source, split: split, records: records, reader: here)))
+            lentCount += 1
+            return true
+        }
+        hasMoreInput = read(budget, lend, serveInbox)
+        for peer in 0..<workerCount where peer != here.number { sendMessage(WorkerIndex(peer), .hasRead(here)) }
+        haveRead.append(here)
+        closeInputsIfAllIsRead()
+    }
+
+    /// Shares of fewer records are read by who has them: it takes longer to say who is done.
+    private static let sharedRecordsMin = 16_384
+
+    /// Who reads no more in the running epoch, and decodes what others read: so splits need not be as many as workers, nor what follows from
+    /// the rows of one as much work as for another's. What a worker has lent came before the message that it has read.
+    private var haveRead: [WorkerIndex] = []
+    /// Chunks of this worker that others have not decoded yet.
+    private var lentCount = 0
+
+    private func closeInputsIfAllIsRead() { if haveRead.count == workerCount, lentCount == 0 { closeInputs() } }
+
+    private func closeInputs() {
         for id in jobOrder { for entry in jobs[id]!.entries { entry.localInputClosed() } }
     }
 
@@ -255,7 +289,7 @@ package final class WorkerCircuit: RenderInputs {
     /// Each gets an equal part; who has more then shares what the others did not need. So how much a worker reads does not hang on which
     /// source comes first, and workers whose splits are alike stay side by side in event time: a window that one counts an epoch before
     /// the other is corrected by a retraction in all that follows from it.
-    private func read(_ budget: EpochBudget, _ serveInbox: () -> Bool) -> Bool {
+    private func read(_ budget: EpochBudget, _ lend: (ObjectID, SourceSplit, RawChunk) -> Bool, _ serveInbox: () -> Bool) -> Bool {
         var left = budget
         var arePeersBehind = false
         func serve() -> Bool {
@@ -272,7 +306,7 @@ package final class WorkerCircuit: RenderInputs {
                 let share = left.part(of: waiting)
                 var unused = share
                 waiting -= 1
-                let hasMore = source.poll(&unused, serveInbox: serve)
+                let hasMore = source.poll(&unused, lend: lend, serveInbox: serve)
                 left.spend(share, left: unused)
                 return !hasMore
             }
@@ -289,6 +323,16 @@ package final class WorkerCircuit: RenderInputs {
             exchange.receive(batch)
             node.drain()
         case .barrier(let id): exchanges[id]?.inputClosed()
+        case .hasRead(let worker):
+            haveRead.append(worker)
+            closeInputsIfAllIsRead()
+        case .chunk(let chunk):
+            guard let outcome = sources[chunk.source]?.decode(chunk) else { preconditionFailure("a source is on all workers") }
+            sendMessage(chunk.reader, .decoded(outcome))
+        case .decoded(let outcome):
+            sources[outcome.source]?.note(outcome)
+            lentCount -= 1
+            closeInputsIfAllIsRead()
         }
     }
 

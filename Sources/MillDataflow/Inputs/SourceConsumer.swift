@@ -7,6 +7,8 @@ final class SourceConsumer {
     let node: CircuitNode
     let columns: [Int]
     let readsWatermark: Bool
+    /// Its job gives rows out in the order in which the split has them, as far as it can.
+    let keepsOrder: Bool
     /// Its job goes on from a checkpoint.
     let isRestored: Bool
     /// For each of its columns, the place in the shared decoder's output.
@@ -18,10 +20,11 @@ final class SourceConsumer {
     /// Its state is not that of the shared offsets, and is to be kept: it was paused and has not joined again.
     var isApart = false
 
-    init(node: CircuitNode, columns: [Int], readsWatermark: Bool, isRestored: Bool) {
+    init(node: CircuitNode, columns: [Int], readsWatermark: Bool, keepsOrder: Bool, isRestored: Bool) {
         self.node = node
         self.columns = columns
         self.readsWatermark = readsWatermark
+        self.keepsOrder = keepsOrder
         self.isRestored = isRestored
     }
 

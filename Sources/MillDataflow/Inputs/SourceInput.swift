@@ -49,6 +49,14 @@ package final class SourceInput {
         var catchUps: [CatchUp] = []
         /// Of the watermark expression, in what was read while some job asked for it.
         var greatest: Int64?
+        /// Chunks from the first one on that another worker has not decoded yet: what was rejected is told in the order of the split.
+        var lent: [Lent] = []
+
+        struct Lent {
+            var end: SplitOffset
+            var isBack = false
+            var rejects: SplitRejects?
+        }
 
         init(_ shared: SplitPosition) { self.shared = shared }
 
@@ -108,12 +116,14 @@ package final class SourceInput {
     /// A job's scan node joins: at once while nothing has been read, else by catching up.
     /// - Parameters:
     ///   - readsWatermark: its job closes by the source's watermark.
+    ///   - keepsOrder: its job gives rows out in the order in which the split has them, as far as it can.
     ///   - isRestored: the job's state has everything before `placement`'s offsets, without them before those at which the splits began.
     ///   - placement: of a job that does not stand where the shared readers do.
     package func add(
-        _ node: CircuitNode, columns wanted: [Int], readsWatermark: Bool = false, isRestored: Bool = false, placement: JobPlacement? = nil
+        _ node: CircuitNode, columns wanted: [Int], readsWatermark: Bool = false, keepsOrder: Bool = false, isRestored: Bool = false, placement: JobPlacement? = nil
     ) throws(SQLError) {
-        let consumer = SourceConsumer(node: node, columns: wanted, readsWatermark: readsWatermark && watermark != nil, isRestored: isRestored)
+        let consumer = SourceConsumer(
+            node: node, columns: wanted, readsWatermark: readsWatermark && watermark != nil, keepsOrder: keepsOrder, isRestored: isRestored)
         consumer.pausedAt = placement?.ends?[definition.id] ?? placement?.ends.map { _ in [:] }
         consumer.pause = placement?.pause
         for split in splits {
@@ -239,7 +249,10 @@ package final class SourceInput {
 
     /// Reads up to the budget and passes the rows on; `serveInbox` is called after every chunk and says whether to go on: if not, every
     /// split that is left gives one chunk more, so that none starves. Returns whether more may be waiting.
-    package func poll(_ budget: inout EpochBudget, serveInbox: () -> Bool) -> Bool {
+    /// - Parameter lend: gives a chunk to a worker that has time to decode it; false when none has.
+    package func poll(
+        _ budget: inout EpochBudget, lend: (ObjectID, SourceSplit, RawChunk) -> Bool, serveInbox: () -> Bool
+    ) -> Bool {
         var more = false
         var waiting = splits.count
         defer { first = first + 1 < splits.count ? first + 1 : 0 }
@@ -248,7 +261,7 @@ package final class SourceInput {
             var share = budget.part(of: waiting)
             let before = share
             waiting -= 1
-            if split.shared.failure == nil, pollShared(split, &share, serveInbox) { more = true }
+            if split.shared.failure == nil, pollShared(split, &share, lend, serveInbox) { more = true }
             if pollCatchUps(split, share, serveInbox) { more = true }
             budget.spend(before, left: share)
         }
@@ -281,7 +294,9 @@ package final class SourceInput {
         }
     }
 
-    private func pollShared(_ split: SplitInput, _ budget: inout EpochBudget, _ serveInbox: () -> Bool) -> Bool {
+    private func pollShared(
+        _ split: SplitInput, _ budget: inout EpochBudget, _ lend: (ObjectID, SourceSplit, RawChunk) -> Bool, _ serveInbox: () -> Bool
+    ) -> Bool {
         guard let decoder else { return false }
         guard !split.joined.isEmpty else {
             // Nobody needs what lies between.
@@ -289,18 +304,56 @@ package final class SourceInput {
             return false
         }
         let end = end(of: split)
+        let mayLend = mayLend(split)
         while budget.hasRoom, end.map({ split.offset < $0 }) ?? true {
             // What is wrong is kept at the position.
             let place = split.offset
             guard let chunk = try? split.shared.poll(before: end, maxRecords: budget.records, maxBytes: budget.bytes) else { return false }
-            guard let batches = decode(chunk, of: split, by: decoder, failing: split.shared, at: place) else { return false }
+            if mayLend, !decoder.mayStop(at: chunk), lend(definition.id, split.split, chunk) {
+                split.lent.append(SplitInput.Lent(end: chunk.nextOffset))
+            } else {
+                guard let batches = decode(chunk, of: split, by: decoder, failing: split.shared, at: place) else { return false }
+                if let meter { for batch in batches { split.greatest = later(split.greatest, meter.greatest(batch)) } }
+                for batch in batches { for consumer in split.joined { consumer.accept(batch) } }
+            }
             budget.spend(records: chunk.count, bytes: chunk.byteCount)
             statistics.add(chunk)
-            if let meter { for batch in batches { split.greatest = later(split.greatest, meter.greatest(batch)) } }
-            for batch in batches { for consumer in split.joined { consumer.accept(batch) } }
             guard serveInbox() else { return true }
         }
         return end.map { split.offset < $0 } ?? true
+    }
+
+    // MARK: Chunks that other workers decode
+
+    /// Whether others may decode chunks of a split: all jobs get what they find, in no order.
+    private func mayLend(_ split: SplitInput) -> Bool {
+        split.joined.count == consumers.count && !consumers.contains(where: \.keepsOrder)
+    }
+
+    /// Another worker's records, on which no decoder stops.
+    func decode(_ chunk: LentChunk) -> LentChunk.Outcome {
+        guard let decoder, let decoded = try? decoder.decode(chunk.records) else { preconditionFailure("a chunk was lent that may stop its split") }
+        var greatest: Int64?
+        for batch in decoded.batches {
+            if let meter { greatest = later(greatest, meter.greatest(batch)) }
+            for consumer in consumers { consumer.accept(batch) }
+        }
+        return LentChunk.Outcome(
+            source: chunk.source, split: chunk.split, end: chunk.records.nextOffset,
+            rejects: SplitRejects(decoded, of: chunk.records, in: chunk.split), greatest: greatest)
+    }
+
+    /// A chunk of this worker has been decoded.
+    func note(_ outcome: LentChunk.Outcome) {
+        guard let split = splits.first(where: { $0.split == outcome.split }),
+            let place = split.lent.firstIndex(where: { $0.end == outcome.end && !$0.isBack })
+        else { return }
+        split.greatest = later(split.greatest, outcome.greatest)
+        split.lent[place] = SplitInput.Lent(end: outcome.end, isBack: true, rejects: outcome.rejects)
+        while let first = split.lent.first, first.isBack {
+            if let rejects = first.rejects { onRejects(definition.id, rejects) }
+            split.lent.removeFirst()
+        }
     }
 
     /// The rows of a chunk that was read at `place`; hands on what was rejected. nil when the split cannot be read: then `position` is
@@ -310,7 +363,13 @@ package final class SourceInput {
     ) -> [DeltaBatch]? {
         do throws(SQLError) {
             let decoded = try decoder.decode(chunk)
-            if let rejects = SplitRejects(decoded, of: chunk, in: split.split) { onRejects(definition.id, rejects) }
+            if let rejects = SplitRejects(decoded, of: chunk, in: split.split) {
+                if position === split.shared, !split.lent.isEmpty {
+                    split.lent.append(SplitInput.Lent(end: chunk.nextOffset, isBack: true, rejects: rejects))
+                } else {
+                    onRejects(definition.id, rejects)
+                }
+            }
             return decoded.batches
         } catch {
             position.move(to: place)

@@ -25,12 +25,14 @@ final class Worker: Sendable {
     /// While the thread runs.
     private let lent = Mutex<Lent?>(nil)
     let mailbox = Mailbox<Message>()
-    /// Batches of peers' rows that this worker has not worked off. Barriers do not count: idle workers send one for each exchange of
+    /// Batches and chunks of peers that this worker has not worked off. Barriers do not count: idle workers send one for each exchange of
     /// every job as soon as an epoch opens.
     private let waiting = Atomic<Int>(0)
 
     /// Batches that wait for one worker before the others stop reading: some 64 MB of rows at most, and 32,768 rows at least.
     private static let waitingMax = 64
+    /// A worker that has read its own gets the next chunk to decode while it works on one.
+    private static let aheadMax = 4
 
     init(index: WorkerIndex) { self.index = index }
 
@@ -55,7 +57,7 @@ final class Worker: Sendable {
 
         func receive(_ message: PeerMessage) {
             circuit.receive(message)
-            if message.isBatch { waiting.subtract(1, ordering: .relaxed) }
+            if message.isWork { waiting.subtract(1, ordering: .relaxed) }
         }
 
         func handle(_ message: Message) -> Bool {
@@ -67,7 +69,8 @@ final class Worker: Sendable {
             case .openEpoch(let epoch, let budget, let watermarks):
                 current = epoch
                 inEpoch = true
-                circuit.openEpoch(budget, watermarks: watermarks) {
+                let takesMore: (WorkerIndex) -> Bool = { peers[$0.number].waiting.load(ordering: .relaxed) < Self.aheadMax }
+                circuit.openEpoch(budget, watermarks: watermarks, takesMore: takesMore) {
                     serve()
                     return peers.allSatisfy { $0.waiting.load(ordering: .relaxed) < Self.waitingMax }
                 }
@@ -112,7 +115,7 @@ final class Worker: Sendable {
 
     /// A peer's message for this worker.
     private func send(_ message: PeerMessage, in epoch: Epoch) {
-        if message.isBatch { waiting.add(1, ordering: .relaxed) }
+        if message.isWork { waiting.add(1, ordering: .relaxed) }
         mailbox.send(.peer(epoch, message))
     }
 }
