@@ -77,11 +77,14 @@ package protocol Decoder: AnyObject {
     /// what was rejected. `columns` of the batches follow the order asked for at creation.
     /// - Throws: what is wrong with the whole split, such as a file that cannot be read. Never of one record.
     func decode(_ chunk: RawChunk) throws(SQLError) -> DecodedChunk
-    /// Whether `decode` may throw on this chunk. Others may be decoded in any order, by decoders of several workers.
+    /// Whether chunks may be decoded in any order, by decoders of several workers, but for those that `mayStop`.
+    var takesAnyOrder: Bool { get }
+    /// Whether `decode` may throw on this chunk.
     func mayStop(at chunk: RawChunk) -> Bool
 }
 
 extension Decoder {
+    package var takesAnyOrder: Bool { false }
     package func mayStop(at chunk: RawChunk) -> Bool { true }
 }
 

@@ -3,7 +3,8 @@
 ///
 /// Or, of a file that is kept in columns, which rows: its decoder reads those by itself, and of them the columns that it was made for.
 ///
-/// Fed by a `SplitReader`, consumed by a `Decoder` on the same worker. Arrays have `count` entries, none for rows. The buffer has at least
+/// Fed by a `SplitReader`, consumed by a `Decoder`, on the same worker or another: it is only read once it exists, and its owner may be let
+/// go on any thread. Arrays have `count` entries, none for rows. The buffer has at least
 /// 64 readable bytes after its end, which vectorised decoders touch. Records in ascending order with a newline byte right after
 /// each (outside its length) are the cheapest to decode: a text decoder then parses many at once and copies nothing. Strings of
 /// the batches made from a chunk may point into its buffer and keep it alive.

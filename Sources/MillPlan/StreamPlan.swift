@@ -22,8 +22,8 @@ package struct StreamPlan: Hashable, Sendable, Codable {
         return copy
     }
 
-    /// Whether its rows go to a sink.
-    package var isSink: Bool { if case .sink = self[root].operation { true } else { false } }
+    /// Whether rows go to a sink as they come, and so in the order in which they came, as far as they go there from one worker.
+    package var keepsOrder: Bool { if case .sink = self[root].operation { self[root].properties.appendOnly } else { false } }
 
     package var root: NodeIndex { NodeIndex(nodes.count - 1) }
     package subscript(_ index: NodeIndex) -> StreamNode { nodes[index.number] }

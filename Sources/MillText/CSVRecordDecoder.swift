@@ -38,6 +38,8 @@ package final class CSVRecordDecoder: Decoder {
         return columns.decode(chunk)
     }
 
+    package var takesAnyOrder: Bool { true }
+
     /// The columns of a file with a header may be none of the source's.
     package func mayStop(at chunk: RawChunk) -> Bool { chunk.file?.header != nil }
 

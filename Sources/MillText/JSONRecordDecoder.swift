@@ -35,5 +35,6 @@ package final class JSONRecordDecoder: Decoder {
     }
 
     package func decode(_ chunk: RawChunk) -> DecodedChunk { columns.decode(chunk) }
+    package var takesAnyOrder: Bool { true }
     package func mayStop(at chunk: RawChunk) -> Bool { false }
 }

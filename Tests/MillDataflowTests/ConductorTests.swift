@@ -89,6 +89,7 @@ private final class NumberDecoder: Decoder {
     private let columns: [Int]
     init(_ columns: [Int]) { self.columns = columns }
 
+    var takesAnyOrder: Bool { true }
     func mayStop(at chunk: RawChunk) -> Bool { false }
 
     func decode(_ chunk: RawChunk) -> DecodedChunk {
@@ -105,40 +106,51 @@ private final class NumberDecoder: Decoder {
     }
 }
 
-/// Two workers on one thread, whose messages arrive when chance wants, in the order of their sender.
-private final class CircuitPair {
+/// Several workers on one thread, whose messages arrive when chance wants, in the order of their sender.
+private final class CircuitGroup {
     private(set) var circuits: [WorkerCircuit] = []
-    private let mail = Mail()
+    private let mail: Mail
     private(set) var lentCount = 0
 
     private final class Mail {
-        var queues: [[PeerMessage]] = [[], []]
+        /// By sender * workers + receiver.
+        var queues: [[PeerMessage]]
+        init(_ workers: Int) { queues = Array(repeating: [], count: workers * workers) }
     }
 
-    init(_ makeSource: @escaping (ObjectID, Int) throws(SQLError) -> SourceInput) {
-        circuits = (0..<2).map { [mail] here in
+    init(_ workers: Int, _ makeSource: @escaping (ObjectID, Int) throws(SQLError) -> SourceInput) {
+        mail = Mail(workers)
+        circuits = (0..<workers).map { [mail] here in
             WorkerCircuit(
-                here: WorkerIndex(here), workerCount: 2, makeSource: { (id) throws(SQLError) in try makeSource(id, here) },
-                send: { peer, message in mail.queues[peer.number].append(message) })
+                here: WorkerIndex(here), workerCount: workers, makeSource: { (id) throws(SQLError) in try makeSource(id, here) },
+                send: { peer, message in mail.queues[here * workers + peer.number].append(message) })
         }
     }
 
-    private func deliver(to worker: Int) {
-        guard !mail.queues[worker].isEmpty else { return }
-        let message = mail.queues[worker].removeFirst()
+    /// Delivers one message to one of these, if there is any.
+    private func deliver(to open: [Int], _ random: inout SeededGenerator) {
+        let waiting = mail.queues.indices.filter { !mail.queues[$0].isEmpty && open.contains($0 % circuits.count) }
+        guard !waiting.isEmpty else { return }
+        let queue = random.pick(waiting)
+        let message = mail.queues[queue].removeFirst()
         if case .chunk = message { lentCount += 1 }
-        circuits[worker].receive(message)
+        circuits[queue % circuits.count].receive(message)
     }
 
-    /// Worker 1 opens it first, and worker 0 looks into its mail between chunks.
+    /// Workers open the epoch in any order, and those that have are served between the chunks of the others.
     func runEpoch(_ budget: EpochBudget, _ random: inout SeededGenerator) {
-        circuits[1].openEpoch(budget, takesMore: { _ in true }) { true }
-        let mail = mail
-        circuits[0].openEpoch(budget, takesMore: { mail.queues[$0.number].count < 3 }) {
-            for _ in 0..<random.number(0...4) { deliver(to: random.number(0...1)) }
-            return true
+        var unopened = Array(circuits.indices)
+        var open: [Int] = []
+        while !unopened.isEmpty {
+            let next = unopened.remove(at: random.number(0...unopened.count - 1))
+            let patience = random.number(1...20)
+            open.append(next)
+            circuits[next].openEpoch(budget, takesMore: { [mail, circuits] peer in mail.queues[next * circuits.count + peer.number].count < patience }) {
+                for _ in 0..<random.number(0...4) { deliver(to: open, &random) }
+                return true
+            }
         }
-        while mail.queues.contains(where: { !$0.isEmpty }) { deliver(to: random.number(0...1)) }
+        while mail.queues.contains(where: { !$0.isEmpty }) { deliver(to: open, &random) }
         for circuit in circuits { #expect(circuit.isEpochDone && circuit.checkInvariants().isEmpty) }
     }
 }
@@ -378,30 +390,59 @@ private final class CircuitPair {
         #expect(read == (1...6).map { $0 * 2400 })
     }
 
-    /// One worker has all records; the other decodes what it is lent, whenever messages arrive.
+    /// Splits of any length on any worker: those who have read decode what they are lent, whenever messages arrive, and while a second view
+    /// catches up.
     @Test func whoHasReadDecodesWhatOthersRead() throws {
-        for seed in UInt64(1)...50 {
+        var lentCount = 0
+        for seed in UInt64(1)...100 {
             var random = SeededGenerator(seed: seed)
-            let connector = NumberConnector(splits: 1)
-            let rejected = Mutex<[Int64]>([])
-            let pair = CircuitPair { (id, worker) throws(SQLError) in
+            let connector = NumberConnector(splits: random.number(1...4))
+            let workers = random.number(2...4)
+            let rejected = Mutex<[SourceSplit: [Int64]]>([:])
+            let several = CircuitGroup(workers) { (id, worker) throws(SQLError) in
                 try Self.input(
-                    id, connector, worker == 0 ? connector.splits : [],
-                    onRejects: { _, rejects in rejected.withLock { $0 += rejects.entries.map(\.position) } }) {}
+                    id, connector, connector.splits.filter { Int($0.partition) % workers == worker },
+                    onRejects: { _, rejects in rejected.withLock { $0[rejects.split, default: []] += rejects.entries.map(\.position) } }) {}
             }
-            for circuit in pair.circuits { try circuit.attach(Self.sums(10, byDigit: true)) }
-            var filled: Int64 = 0
-            for _ in 0..<3 {
-                filled += 40_000
-                connector.fill(0, 40_000)
-                pair.runEpoch(EpochBudget(records: 50_000, bytes: 1 << 30), &random)
-                let tables = pair.circuits.compactMap { $0.materialized(ObjectID(10))?.table.snapshot() }
-                let read = pair.circuits[0].report.offsets[Self.sourceID]?.values.first?.position
-                #expect(read == filled && Self.total(tables, 1) == filled, "MILLRACE_SEED=\(seed)")
-                #expect(rejected.withLock { $0 } == Array(stride(from: 0, to: filled, by: 777)), "MILLRACE_SEED=\(seed): in the split's order")
+            for circuit in several.circuits { try circuit.attach(Self.sums(10, byDigit: true)) }
+            func total(_ job: UInt32, column: Int = 1) -> Int64 {
+                Self.total(several.circuits.compactMap { $0.materialized(ObjectID(job))?.table.snapshot() }, column)
             }
-            #expect(pair.lentCount > 0, "MILLRACE_SEED=\(seed)")
+            for round in 0..<4 {
+                for split in connector.splits.indices { connector.fill(split, Int64(random.pick([0, 500, 20_000, 40_000]))) }
+                if round == 2 { for circuit in several.circuits { try circuit.attach(Self.sums(11, byDigit: false)) } }
+                repeat {
+                    several.runEpoch(EpochBudget(records: 50_000, bytes: 1 << 30), &random)
+                    let read = several.circuits.flatMap { $0.report.offsets[Self.sourceID]?.values.map(\.position) ?? [] }.reduce(0, +)
+                    #expect(total(10) == read, "MILLRACE_SEED=\(seed)")
+                } while several.circuits.contains { $0.report.hasMore }
+                #expect(total(10) == connector.total && (round < 2 || total(11, column: 0) == connector.total), "MILLRACE_SEED=\(seed)")
+                for split in connector.splits {
+                    let expected = Array(stride(from: 0, to: connector.filled(split), by: 777))
+                    #expect(rejected.withLock { Set($0[split] ?? []) } == Set(expected), "MILLRACE_SEED=\(seed)")
+                    if round < 2 { #expect(rejected.withLock { $0[split] ?? [] } == expected, "MILLRACE_SEED=\(seed): in the split's order") }
+                }
+            }
+            lentCount += several.lentCount
         }
+        #expect(lentCount > 1000)
+    }
+
+    /// Records that come in one by one do not keep an epoch open for those who catch up.
+    @Test func whoCatchesUpGetsOneShareInAnEpoch() throws {
+        let (circuit, connector) = try Self.circuitOfOneWorker(splits: 1)
+        connector.fill(0, 1_000_000)
+        while circuit.report.offsets[Self.sourceID]?.values.first?.position != 1_000_000 {
+            circuit.openEpoch(EpochBudget(records: 100_000, bytes: 1 << 30)) { true }
+        }
+        try circuit.attach(Self.sums(11, byDigit: true))
+        circuit.openEpoch(EpochBudget(records: 8192, bytes: 1 << 30)) {
+            connector.fill(0, 1)
+            return true
+        }
+        let place = circuit.places[ObjectID(11)]?[Self.sourceID]?.values.first?.offset.position ?? 0
+        #expect((1...20_000).contains(place))
+        #expect(circuit.report.hasMore)
     }
 
     @Test func aWatermarkCountsWhatOthersHaveDecoded() throws {

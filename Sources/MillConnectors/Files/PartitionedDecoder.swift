@@ -43,9 +43,14 @@ package final class PartitionedDecoder: Decoder {
     }
 
     package func mayStop(at chunk: RawChunk) -> Bool {
-        guard chunk.file?.partition.isEmpty ?? true, let decoder = try? decoder(without: []) else { return true }
-        return decoder.mayStop(at: chunk)
+        guard chunk.file?.partition.isEmpty ?? true else { return true }
+        return plain?.mayStop(at: chunk) ?? true
     }
+
+    package var takesAnyOrder: Bool { plain?.takesAnyOrder ?? false }
+
+    /// That of files without such paths; nil when it cannot be made, which `decode` then says.
+    private var plain: (any Decoder)? { try? decoder(without: []) }
 
     private func decoder(without given: [Int]) throws(SQLError) -> any Decoder {
         if let found = decoders[given] { return found }

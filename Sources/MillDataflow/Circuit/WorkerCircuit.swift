@@ -12,7 +12,7 @@ package import MillStore
 ///
 /// An epoch here:
 /// 1. every node is opened; tables give out their DML, sources are polled within the budget, and rows run through the graph depth
-///    first as they come;
+///    first as they come; under load whoever has read its share decodes what others read, until all have;
 /// 2. the inputs are closed; closing runs down the graph: a node whose last input ended gives out what waited for that
 ///    (aggregates, top-n, backfill slices), then closes its consumers' input;
 /// 3. an exchange closes when the barriers of all peers are in; when every node is closed, so is the epoch.
@@ -27,6 +27,13 @@ package final class WorkerCircuit: RenderInputs {
     private var sources: [ObjectID: SourceInput] = [:]
     private var exchanges: [ExchangeID: CircuitNode] = [:]
     private let sendMessage: (WorkerIndex, PeerMessage) -> Void
+    /// Who reads no more in the running epoch, and decodes what others read: so splits need not be as many as workers, nor what follows from
+    /// the rows of one as much work as for another's. What a worker has lent came before the message that it has read.
+    private var haveRead: [WorkerIndex] = []
+    /// Chunks of this worker that others have not decoded yet.
+    private var lentCount = 0
+    /// From smaller shares nothing is lent.
+    private static let lentRecordsMin = 16_384
     private let makeSource: (ObjectID) throws(SQLError) -> SourceInput
     private let backfillRowsMax: Int
     private let openNodes = OpenNodes()
@@ -125,7 +132,7 @@ package final class WorkerCircuit: RenderInputs {
             for (id, node, columns, readsWatermark) in sourcesOfNewJob {
                 if sources[id] == nil { sources[id] = try makeSource(id) }
                 try sources[id]?.add(
-                    node, columns: columns, readsWatermark: readsWatermark, keepsOrder: job.plan.isSink, isRestored: job.isRestored,
+                    node, columns: columns, readsWatermark: readsWatermark, keepsOrder: job.plan.keepsOrder, isRestored: job.isRestored,
                     placement: job.placement)
             }
         } catch {
@@ -205,14 +212,16 @@ package final class WorkerCircuit: RenderInputs {
 
     // MARK: Epochs
 
-    /// Reads within the budget, runs everything that follows, and closes the local inputs.
+    /// Reads within the budget, runs everything that follows, and closes the local inputs, at once or when all have read and nothing that
+    /// was lent is open.
     ///
     /// - Parameters:
+    ///   - takesMore: whether a peer that has read its own would not wait long with a chunk of records; nil on all workers: nobody lends.
     ///   - serveInbox: called between chunks of input, so that peers' rows are worked off while they are in the cache; false when the
-    ///     peers are behind with this worker's rows, and it is to end reading for this epoch.
-    ///   - takesMore: whether a peer that has read its own would not wait long with a chunk of records. nil: nobody decodes what others read.
+    ///     peers are behind with this worker's rows, and it is to end reading for this epoch soon.
     package func openEpoch(
-        _ budget: EpochBudget, watermarks: EpochWatermarks = EpochWatermarks(), takesMore: ((WorkerIndex) -> Bool)? = nil, serveInbox: () -> Bool
+        _ budget: EpochBudget, watermarks: EpochWatermarks = EpochWatermarks(), takesMore: ((WorkerIndex) -> Bool)? = nil,
+        serveInbox: () -> Bool
     ) {
         openNodes.count = 0
         haveRead = []
@@ -226,30 +235,21 @@ package final class WorkerCircuit: RenderInputs {
         for id in jobOrder where jobs[id]!.hasWatermarks { open(jobs[id]!, watermarks) }
         for (id, source) in sources { source.openEpoch(rereadingTo: watermarks.ends[id]) }
         for id in jobOrder { jobs[id]?.tableInput?.emit() }
-        guard let takesMore, workerCount > 1, budget.records >= Self.sharedRecordsMin else {
+        guard let takesMore, budget.records >= Self.lentRecordsMin, sources.values.contains(where: \.lends) else {
             hasMoreInput = read(budget, { _, _, _ in false }, serveInbox)
             return closeInputs()
         }
         func lend(_ source: ObjectID, _ split: SourceSplit, _ records: RawChunk) -> Bool {
             guard let peer = haveRead.first(where: takesMore) else { return false }
-            sendMessage(peer, .chunk(LentChunk(source: source, split: split, records: records, reader: here)))
             lentCount += 1
+            sendMessage(peer, .chunk(LentChunk(source: source, split: split, records: records, reader: here)))
             return true
         }
         hasMoreInput = read(budget, lend, serveInbox)
-        for peer in 0..<workerCount where peer != here.number { sendMessage(WorkerIndex(peer), .hasRead(here)) }
         haveRead.append(here)
+        for peer in 0..<workerCount where peer != here.number { sendMessage(WorkerIndex(peer), .hasRead(here)) }
         closeInputsIfAllIsRead()
     }
-
-    /// Shares of fewer records are read by who has them: it takes longer to say who is done.
-    private static let sharedRecordsMin = 16_384
-
-    /// Who reads no more in the running epoch, and decodes what others read: so splits need not be as many as workers, nor what follows from
-    /// the rows of one as much work as for another's. What a worker has lent came before the message that it has read.
-    private var haveRead: [WorkerIndex] = []
-    /// Chunks of this worker that others have not decoded yet.
-    private var lentCount = 0
 
     private func closeInputsIfAllIsRead() { if haveRead.count == workerCount, lentCount == 0 { closeInputs() } }
 
@@ -289,7 +289,7 @@ package final class WorkerCircuit: RenderInputs {
     /// Each gets an equal part; who has more then shares what the others did not need. So how much a worker reads does not hang on which
     /// source comes first, and workers whose splits are alike stay side by side in event time: a window that one counts an epoch before
     /// the other is corrected by a retraction in all that follows from it.
-    private func read(_ budget: EpochBudget, _ lend: (ObjectID, SourceSplit, RawChunk) -> Bool, _ serveInbox: () -> Bool) -> Bool {
+    private func read(_ budget: EpochBudget, _ lend: SourceInput.Lend, _ serveInbox: () -> Bool) -> Bool {
         var left = budget
         var arePeersBehind = false
         func serve() -> Bool {
@@ -298,7 +298,8 @@ package final class WorkerCircuit: RenderInputs {
         }
         let inOrder = sources.values.sorted { $0.definition.id < $1.definition.id }
         firstSource = firstSource + 1 < inOrder.count ? firstSource + 1 : 0
-        var hungry = Array(inOrder[firstSource...] + inOrder[..<firstSource])
+        let all = inOrder[firstSource...] + inOrder[..<firstSource]
+        var hungry = Array(all)
         while !hungry.isEmpty {
             let before = left
             var waiting = hungry.count
@@ -312,7 +313,9 @@ package final class WorkerCircuit: RenderInputs {
             }
             if arePeersBehind || !left.hasRoom || left.records == before.records { break }
         }
-        return !hungry.isEmpty
+        var hasMore = !hungry.isEmpty
+        for source in all where source.pollCatchUps(left.part(of: all.count), serveInbox: serve) { hasMore = true }
+        return hasMore
     }
 
     /// A peer's message for the running epoch.

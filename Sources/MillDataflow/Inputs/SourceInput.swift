@@ -15,6 +15,9 @@ package import MillStore
 /// A paused job leaves the shared readers and keeps its own place in each split; resumed it catches up from there. A paused source is
 /// read up to given offsets and no further, by nobody.
 ///
+/// What a shared reader has read may be decoded by another worker (`LentChunk`), for the same jobs there; the place in the split, what was
+/// rejected and the watermark are the reader's.
+///
 /// A shared reader that fails stops its split for every job. A reader of one job that fails stops its split for that job and no other.
 /// Either goes on from the same record after `retry`.
 ///
@@ -50,11 +53,11 @@ package final class SourceInput {
         /// Of the watermark expression, in what was read while some job asked for it.
         var greatest: Int64?
         /// Chunks from the first one on that another worker has not decoded yet: what was rejected is told in the order of the split.
-        var lent: [Lent] = []
+        var pending: [PendingChunk] = []
 
-        struct Lent {
+        struct PendingChunk {
             var end: SplitOffset
-            var isBack = false
+            var isDecoded = false
             var rejects: SplitRejects?
         }
 
@@ -247,12 +250,12 @@ package final class SourceInput {
 
     // MARK: Epochs
 
-    /// Reads up to the budget and passes the rows on; `serveInbox` is called after every chunk and says whether to go on: if not, every
-    /// split that is left gives one chunk more, so that none starves. Returns whether more may be waiting.
-    /// - Parameter lend: gives a chunk to a worker that has time to decode it; false when none has.
-    package func poll(
-        _ budget: inout EpochBudget, lend: (ObjectID, SourceSplit, RawChunk) -> Bool, serveInbox: () -> Bool
-    ) -> Bool {
+    /// Gives records to a worker that has time to decode them; false when none has.
+    package typealias Lend = (ObjectID, SourceSplit, RawChunk) -> Bool
+
+    /// Reads up to the budget for all who have joined and passes the rows on; `serveInbox` is called after every chunk and says whether to go
+    /// on: if not, every split that is left gives one chunk more, so that none starves. Returns whether more may be waiting.
+    package func poll(_ budget: inout EpochBudget, lend: Lend, serveInbox: () -> Bool) -> Bool {
         var more = false
         var waiting = splits.count
         defer { first = first + 1 < splits.count ? first + 1 : 0 }
@@ -262,9 +265,16 @@ package final class SourceInput {
             let before = share
             waiting -= 1
             if split.shared.failure == nil, pollShared(split, &share, lend, serveInbox) { more = true }
-            if pollCatchUps(split, share, serveInbox) { more = true }
             budget.spend(before, left: share)
         }
+        return more
+    }
+
+    /// Reads for those who catch up, once an epoch and behind `poll`. Returns whether there is more to do.
+    /// - Parameter left: what the shared readers have not used.
+    package func pollCatchUps(_ left: EpochBudget, serveInbox: () -> Bool) -> Bool {
+        var more = false
+        for split in splits where pollCatchUps(split, left.part(of: splits.count), serveInbox) { more = true }
         return more
     }
 
@@ -294,9 +304,7 @@ package final class SourceInput {
         }
     }
 
-    private func pollShared(
-        _ split: SplitInput, _ budget: inout EpochBudget, _ lend: (ObjectID, SourceSplit, RawChunk) -> Bool, _ serveInbox: () -> Bool
-    ) -> Bool {
+    private func pollShared(_ split: SplitInput, _ budget: inout EpochBudget, _ lend: Lend, _ serveInbox: () -> Bool) -> Bool {
         guard let decoder else { return false }
         guard !split.joined.isEmpty else {
             // Nobody needs what lies between.
@@ -310,7 +318,7 @@ package final class SourceInput {
             let place = split.offset
             guard let chunk = try? split.shared.poll(before: end, maxRecords: budget.records, maxBytes: budget.bytes) else { return false }
             if mayLend, !decoder.mayStop(at: chunk), lend(definition.id, split.split, chunk) {
-                split.lent.append(SplitInput.Lent(end: chunk.nextOffset))
+                split.pending.append(SplitInput.PendingChunk(end: chunk.nextOffset))
             } else {
                 guard let batches = decode(chunk, of: split, by: decoder, failing: split.shared, at: place) else { return false }
                 if let meter { for batch in batches { split.greatest = later(split.greatest, meter.greatest(batch)) } }
@@ -325,14 +333,17 @@ package final class SourceInput {
 
     // MARK: Chunks that other workers decode
 
-    /// Whether others may decode chunks of a split: all jobs get what they find, in no order.
-    private func mayLend(_ split: SplitInput) -> Bool {
-        split.joined.count == consumers.count && !consumers.contains(where: \.keepsOrder)
-    }
+    /// Whether chunks may be lent in this epoch: the same on all workers.
+    var lends: Bool { decoder?.takesAnyOrder == true && !consumers.contains(where: \.keepsOrder) }
+
+    /// Whether all jobs get what is found in a split.
+    private func mayLend(_ split: SplitInput) -> Bool { lends && split.joined.count == consumers.count }
 
     /// Another worker's records, on which no decoder stops.
     func decode(_ chunk: LentChunk) -> LentChunk.Outcome {
-        guard let decoder, let decoded = try? decoder.decode(chunk.records) else { preconditionFailure("a chunk was lent that may stop its split") }
+        guard let decoder, let decoded = try? decoder.decode(chunk.records) else {
+            preconditionFailure("a chunk was lent that may stop its split")
+        }
         var greatest: Int64?
         for batch in decoded.batches {
             if let meter { greatest = later(greatest, meter.greatest(batch)) }
@@ -346,13 +357,13 @@ package final class SourceInput {
     /// A chunk of this worker has been decoded.
     func note(_ outcome: LentChunk.Outcome) {
         guard let split = splits.first(where: { $0.split == outcome.split }),
-            let place = split.lent.firstIndex(where: { $0.end == outcome.end && !$0.isBack })
+            let place = split.pending.firstIndex(where: { $0.end == outcome.end && !$0.isDecoded })
         else { return }
         split.greatest = later(split.greatest, outcome.greatest)
-        split.lent[place] = SplitInput.Lent(end: outcome.end, isBack: true, rejects: outcome.rejects)
-        while let first = split.lent.first, first.isBack {
+        split.pending[place] = SplitInput.PendingChunk(end: outcome.end, isDecoded: true, rejects: outcome.rejects)
+        while let first = split.pending.first, first.isDecoded {
             if let rejects = first.rejects { onRejects(definition.id, rejects) }
-            split.lent.removeFirst()
+            split.pending.removeFirst()
         }
     }
 
@@ -364,8 +375,8 @@ package final class SourceInput {
         do throws(SQLError) {
             let decoded = try decoder.decode(chunk)
             if let rejects = SplitRejects(decoded, of: chunk, in: split.split) {
-                if position === split.shared, !split.lent.isEmpty {
-                    split.lent.append(SplitInput.Lent(end: chunk.nextOffset, isBack: true, rejects: rejects))
+                if position === split.shared, !split.pending.isEmpty {
+                    split.pending.append(SplitInput.PendingChunk(end: chunk.nextOffset, isDecoded: true, rejects: rejects))
                 } else {
                     onRejects(definition.id, rejects)
                 }

@@ -440,7 +440,9 @@ package final class Conductor: Sendable {
         let watermarks = EpochWatermarks(
             epoch: epoch, openedAtMicros: rerun.openedAtMicros ?? openedAt, steps: book.withLock { $0.open(holding: rerun.held) },
             behind: published.catchingUp.union(fresh), ends: rerun.ends)
-        for worker in workers { worker.mailbox.send(.openEpoch(epoch, share, watermarks)) }
+        // In an epoch of few records it takes longer to say who has read them than to read them.
+        let lends = published.hasMore
+        for worker in workers { worker.mailbox.send(.openEpoch(epoch, share, watermarks, lends: lends)) }
         var report = EpochReport()
         var open = workers.count
         while open > 0 {

@@ -1,7 +1,7 @@
 import MillBase
 import Synchronization
 
-/// A thread that runs one `WorkerCircuit`: takes orders from the conductor, rows and barriers from its peers.
+/// A thread that runs one `WorkerCircuit`: takes orders from the conductor; rows, barriers and records to decode from its peers.
 ///
 /// Between epochs it carries out orders one by one; in an epoch it also serves its peers. A message that belongs to an epoch this
 /// worker has not been told to open yet is kept until it is. A worker never blocks on a send, so workers cannot wait for each other
@@ -9,7 +9,8 @@ import Synchronization
 final class Worker: Sendable {
     enum Message: Sendable {
         case peer(Epoch, PeerMessage)
-        case openEpoch(Epoch, EpochBudget, EpochWatermarks)
+        /// With `lends` workers that have read their share decode what others read.
+        case openEpoch(Epoch, EpochBudget, EpochWatermarks, lends: Bool)
         /// Carried out on the worker's thread between epochs.
         case perform(@Sendable (WorkerCircuit) -> Void)
         case stop
@@ -66,11 +67,11 @@ final class Worker: Sendable {
             case .perform(let work): work(circuit)
             case .peer(let epoch, let message):
                 if inEpoch, epoch == current { receive(message) } else { early.append((epoch, message)) }
-            case .openEpoch(let epoch, let budget, let watermarks):
+            case .openEpoch(let epoch, let budget, let watermarks, let lends):
                 current = epoch
                 inEpoch = true
                 let takesMore: (WorkerIndex) -> Bool = { peers[$0.number].waiting.load(ordering: .relaxed) < Self.aheadMax }
-                circuit.openEpoch(budget, watermarks: watermarks, takesMore: takesMore) {
+                circuit.openEpoch(budget, watermarks: watermarks, takesMore: lends ? takesMore : nil) {
                     serve()
                     return peers.allSatisfy { $0.waiting.load(ordering: .relaxed) < Self.waitingMax }
                 }
