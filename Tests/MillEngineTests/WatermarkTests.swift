@@ -1,4 +1,5 @@
 import MillBase
+import MillDataflow
 import MillEngine
 import MillIO
 import MillLog
@@ -53,6 +54,21 @@ import Testing
             for view in ["final", "sums", "again"] { #expect(try await rows(world, "SELECT \"row\"->>'v' FROM \(view)_late") == [["32"]]) }
             let jobs = try await rows(world, "SHOW JOBS")
             #expect(jobs.map(\.last) == ["1", "1", "1"])
+        }
+    }
+
+    /// What only the workers know is not there any more when they have ended: that is an error, and not no rows.
+    @Test func lateRowsAndErrorsOfAServerThatStopsAreNotNone() async throws {
+        let connector = ScriptedConnector(row(1, 1))
+        try await withWorld(connector) { world in
+            try await world.run("\(Self.create) \(Self.sums); FLUSH")
+            world.engine.conductor.stop()
+            for relation in ["sums_late", "sums_errors"] {
+                do throws(SQLError) {
+                    _ = try await world.run("SELECT * FROM \(relation)")
+                    Issue.record("\(relation) was read")
+                } catch { #expect(error.sqlState == .adminShutdown) }
+            }
         }
     }
 

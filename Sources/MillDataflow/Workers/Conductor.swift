@@ -329,7 +329,7 @@ package final class Conductor: Sendable {
     /// Transactions of tables with which epochs ended that are run again.
     package var rerunPositions: [DMLPosition] { rerun.withLock { $0.isActive ? $0.positions : [] } }
 
-    private static let stopped = SQLError(.adminShutdown, "the server is shutting down")
+    package static let stopped = SQLError(.adminShutdown, "the server is shutting down")
 
     /// Waits for a published epoch that meets a condition; the last one counts. After `stop` returns the last one at once.
     package func wait(until isMet: @escaping @Sendable (EpochRecord) -> Bool) async -> EpochRecord {

@@ -17,10 +17,11 @@ extension Engine {
             try await untilRestored(session.cancellation)
             let job = ObjectID(relation.id.number & ~EngineCatalog.errorsBit)
             if let sink = sinks[job] { return DeltaBatch.batches(try await refusedRows(sink), object.schema) }
-            return DeltaBatch.batches(catalog.object(job)?.kind == .sink ? [] : await errorRows(job), object.schema)
+            return DeltaBatch.batches(catalog.object(job)?.kind == .sink ? [] : try await errorRows(job), object.schema)
         }
         if relation.id.number & EngineCatalog.lateBit != 0 {
-            return DeltaBatch.batches(await lateRows(ObjectID(relation.id.number & ~EngineCatalog.lateBit)), object.schema)
+            try await untilRestored(session.cancellation)
+            return DeltaBatch.batches(try await lateRows(ObjectID(relation.id.number & ~EngineCatalog.lateBit)), object.schema)
         }
         guard let system = SystemRelations.relation(relation.id) else { throw SQLError(.undefinedTable, "relation \"\(relation.name)\" does not exist") }
         return DeltaBatch.batches(system.rows(session.systemContext(catalog)), object.schema)
@@ -55,9 +56,16 @@ extension Engine {
         return rows
     }
 
+    /// - Throws: 57P01 when the workers have ended: nothing of them is not the same as none.
+    private func ofAllWorkers<T: Sendable>(_ body: @escaping @Sendable (WorkerCircuit) -> T) async throws(SQLError) -> [T] {
+        let parts = await conductor.onWorkers(body).results
+        guard !parts.isEmpty else { throw Conductor.stopped }
+        return parts
+    }
+
     /// The errors of all workers' shards of a job, summed.
-    private func errorRows(_ job: ObjectID) async -> [[Scalar]] {
-        let (_, parts) = await conductor.onWorkers { circuit in
+    private func errorRows(_ job: ObjectID) async throws(SQLError) -> [[Scalar]] {
+        let parts = try await ofAllWorkers { circuit in
             circuit.errors(of: job).map { ($0.entries, $0.droppedCount) } ?? ([:], 0)
         }
         var sums: [OperatorErrors.Entry: Int64] = [:]
@@ -76,8 +84,8 @@ extension Engine {
     }
 
     /// The rows that came too late for a job, of all its workers, and how many are no longer kept.
-    private func lateRows(_ job: ObjectID) async -> [[Scalar]] {
-        let (_, parts) = await conductor.onWorkers { $0.lateRows(of: job)?.kept ?? LateRows.Kept() }
+    private func lateRows(_ job: ObjectID) async throws(SQLError) -> [[Scalar]] {
+        let parts = try await ofAllWorkers { $0.lateRows(of: job)?.kept ?? LateRows.Kept() }
         let kept = parts.reduce(into: LateRows.Kept()) { $0.merge($1) }
         var rows = kept.entries.sorted { $0.lateAtMicros < $1.lateAtMicros }.map { entry -> [Scalar] in
             [.string(entry.operatorName), .string(entry.row), .int(entry.weight), .int(entry.watermarkMicros), .int(entry.lateAtMicros)]
