@@ -218,11 +218,12 @@ def go_back(state, older):
 
 
 def plant(how, data_dir, older_dir):
+    """Puts a fault in place; false when there is too little yet for it to show."""
     if how == "older":
         shutil.rmtree(data_dir)
         shutil.move(older_dir, data_dir)
-    else:
-        move_offsets(f"{data_dir}/state", 40 if how == "lost" else -40)
+        return True
+    return move_offsets(f"{data_dir}/state", 40 if how == "lost" else -40)
 
 
 def check_all(checks, load, server, sinks):
@@ -295,7 +296,12 @@ def main():
                 if number == arguments.kills // 3:
                     shutil.copytree(data_dir if arguments.plant == "older" else state, older)
                 if arguments.plant and number == arguments.kills - 1:
-                    plant(arguments.plant, data_dir, older)
+                    while not plant(arguments.plant, data_dir, older):
+                        longer = server()
+                        longer.start()
+                        if longer.wait_ready():
+                            time.sleep(0.5)
+                        longer.kill()
                 # What a target was told stays true: with sinks no older state is put in the place of the newer.
                 if not arguments.plant and not sinks and number > arguments.kills // 3 and choice.random() < 0.2:
                     go_back(state, older)

@@ -18,7 +18,8 @@ def crc32c(data):
 
 
 def move_offsets(state, by):
-    """Adds to every split's offset in the newest record, and makes its checksum right again."""
+    """Adds to every split's offset in the newest record, and makes its checksum right again; false where that would be before its beginning in all."""
+    moved = False
     newest = max((name for name in os.listdir(state) if name.startswith("checkpoint-") and name[11:].isdigit()), key=lambda name: int(name[11:]))
     with open(f"{state}/{newest}", "r+b") as file:
         content = bytearray(file.read())
@@ -38,11 +39,14 @@ def move_offsets(state, by):
                     at += 4 + struct.unpack_from("<I", body, at)[0]
                 at += 4  # partition
                 (offset,) = struct.unpack_from("<q", body, at)
+                moved = moved or offset + by >= 0
                 struct.pack_into("<q", body, at, max(0, offset + by))
                 at += 8
         struct.pack_into("<I", content, 16, crc32c(body))
-        file.seek(0)
-        file.write(content)
+        if moved:
+            file.seek(0)
+            file.write(content)
+    return moved
 
 
 def skip_list(body, at, entry):
