@@ -32,7 +32,8 @@ final class Worker: Sendable {
 
     /// Batches that wait for one worker before the others stop reading: some 64 MB of rows at most, and 32,768 rows at least.
     private static let waitingMax = 64
-    /// A worker that has read its own gets the next chunk to decode while it works on one.
+    /// Batches and chunks that wait for a worker that has read its own before it is lent no more. With two it runs dry while the reader works
+    /// off rows of peers, with eight they have left the cache when it comes to them.
     private static let aheadMax = 4
 
     init(index: WorkerIndex) { self.index = index }
