@@ -70,7 +70,7 @@ package struct ExchangeBench: Sendable {
         let last = await conductor.wait { $0.unfinishedSources.isEmpty && $0.epoch > .zero }
         let seconds = Double(environment.clock.monotonicNanos - start) / 1e9
         let cpu = ProcessUsage.now.cpuSeconds - before
-        let counts = await conductor.onWorkers { $0.blackhole(Self.job)?.rowCount ?? 0 }.results
+        let counts = try await conductor.onWorkers { $0.blackhole(Self.job)?.rowCount ?? 0 }.results
         conductor.stop()
         precondition(counts.reduce(0, +) == connector.total, "an exchange loses no row")
         return Result(point: point, rows: connector.total, epochs: Int(last.epoch.number), seconds: seconds, cpuSeconds: cpu)

@@ -255,7 +255,7 @@ package actor Engine {
         guard !fresh.isEmpty else { return }
         let workerCount = options.workerCount
         let sources = sources
-        _ = await conductor.onWorkers { circuit in
+        _ = try? await conductor.onWorkers { circuit in  // After a stop nobody reads them.
             let mine = sources.splits(of: definition.id, on: circuit.here, workerCount: workerCount).filter(fresh.contains)
             circuit.add(mine, to: definition.id)
         }

@@ -223,7 +223,7 @@ final class Server: Sendable {
         Task {
             var troubles = TroubleLog(logger)
             while (try? await clock.sleep(for: .seconds(1))) != nil {  // it fails when the server stops
-                troubles.note(await engine.health())
+                if let health = try? await engine.health() { troubles.note(health) }  // it fails when the engine stops
             }
         }
     }

@@ -41,8 +41,7 @@ final class ServerHealth: HealthReporter {
         var report = HealthReport(state: state, metrics: processMetrics())
         report.catalogAddress = catalog?.address
         // The workers do not answer while the engine stops.
-        guard let engine, state != .stopping else { return report }
-        let health = await engine.health()
+        guard let engine, state != .stopping, let health = try? await engine.health() else { return report }
         report.jobs = health.jobs.map { job in
             HealthReport.Job(
                 id: job.id, name: job.name, state: job.state, reason: job.reason, sinceMicros: job.sinceMicros, nextTryMicros: job.nextTryMicros)

@@ -213,13 +213,13 @@ private final class CircuitGroup {
             try await conductor.attach(Self.sums(20 + round, byDigit: round % 2 == 0))
             // Those of early rounds are all there, or were dropped while they caught up.
             if round % 3 == 2 { await conductor.detach([ObjectID(20 + round), ObjectID(19 + round)]) }
-            let (_, tables) = await conductor.snapshots([ObjectID(10)])
+            let (_, tables) = try await conductor.snapshots([ObjectID(10)])
             #expect(Self.total(tables[ObjectID(10)] ?? [], 1) <= connector.total)
         }
         let total = connector.total
         _ = await conductor.wait(until: Self.hasRead(connector, total))
         let kept = (UInt32(0)..<12).filter { $0 % 3 == 0 }.map { ObjectID(20 + $0) } + [ObjectID(10)]
-        let (_, tables) = await conductor.snapshots(kept)
+        let (_, tables) = try await conductor.snapshots(kept)
         for id in kept {
             let byDigit = id == ObjectID(10) || id.number % 2 == 0
             #expect(Self.total(tables[id] ?? [], byDigit ? 1 : 0) == total, "view \(id) with \(workers) workers")
@@ -238,7 +238,7 @@ private final class CircuitGroup {
         var epochs: Set<Epoch> = []
         var last: Int64 = 0
         while last < connector.total {
-            let (epoch, tables) = await conductor.snapshots([ObjectID(10), ObjectID(11)])
+            let (epoch, tables) = try await conductor.snapshots([ObjectID(10), ObjectID(11)])
             let grouped = Self.total(tables[ObjectID(10)] ?? [], 1)
             let whole = Self.total(tables[ObjectID(11)] ?? [], 0)
             #expect(grouped == whole)
@@ -306,7 +306,7 @@ private final class CircuitGroup {
         #expect(sealed == nil)
         gate.open()
         conductor.wake()
-        let (record, tables) = await reading
+        let (record, tables) = try await reading
         #expect(Self.total(tables[ObjectID(10)] ?? [], 0) == record.offsets[Self.sourceID]?.values.reduce(0) { $0 + $1.position })
         conductor.stop()
     }
@@ -318,10 +318,10 @@ private final class CircuitGroup {
         gate.close()
         connector.fill(0, 10)
         await gate.refusal()
-        async let reading = conductor.snapshots([ObjectID(10)])
+        let reading = Task { try await conductor.snapshots([ObjectID(10)]) }
         for _ in 0..<100 { await Task.yield() }
         conductor.stop()
-        #expect(await reading.tables.isEmpty)
+        await #expect(throws: Conductor.stopped) { try await reading.value }
     }
 
     /// What a job begins with is given out in its first epoch: a checkpoint before that has nothing of it.
@@ -569,7 +569,7 @@ private final class CircuitGroup {
             }
         }
         _ = await conductor.wait(until: Self.hasRead(connector, 8000))
-        let (_, tables) = await conductor.snapshots([ObjectID(10)])
+        let (_, tables) = try await conductor.snapshots([ObjectID(10)])
         #expect(Self.total(tables[ObjectID(10)] ?? [], 0) == 8000)
         conductor.stop()
     }
@@ -583,7 +583,7 @@ private final class CircuitGroup {
         connector.fill(0, 1000)
         conductor.wake()
         _ = await conductor.wait(until: Self.hasRead(connector, 1000))
-        let leftovers = await conductor.onWorkers { Leftover(state: $0.materialized(ObjectID(10))) }.results
+        let leftovers = try await conductor.onWorkers { Leftover(state: $0.materialized(ObjectID(10))) }.results
         #expect(leftovers.allSatisfy { $0.state != nil })
         await conductor.detach([ObjectID(10)])
         #expect(leftovers.allSatisfy { $0.state == nil })
@@ -608,8 +608,10 @@ private final class CircuitGroup {
         let last = await conductor.wait { $0.epoch > .zero }
         conductor.stop()
         await #expect(throws: SQLError.self) { try await conductor.attach(Self.sums(11, byDigit: false)) }
-        #expect(await conductor.snapshots([ObjectID(10)]).tables.isEmpty)
-        #expect(await conductor.onWorkers { $0.here }.results.isEmpty)
+        let stopped = Conductor.stopped
+        await #expect(throws: stopped) { try await conductor.snapshots([ObjectID(10)]) }
+        await #expect(throws: stopped) { try await conductor.look { $0.here } }
+        await #expect(throws: stopped) { try await conductor.onWorkers { $0.here } }
         conductor.inject([], upTo: DMLPosition(1))
         #expect(await conductor.wait { _ in false }.epoch >= last.epoch)
         await conductor.detach([ObjectID(10)])
@@ -623,10 +625,10 @@ private final class CircuitGroup {
             await withTaskGroup(of: Void.self) { group in
                 for number in 0..<8 {
                     group.addTask {
-                        switch number % 4 {
+                        switch number % 4 {  // 57P01 is an answer.
                         case 0: _ = await conductor.wait { _ in false }
-                        case 1: _ = await conductor.snapshots([ObjectID(10)])
-                        case 2: _ = try? await conductor.attach(Self.sums(UInt32(20 + number), byDigit: true))  // 57P01 is an answer.
+                        case 1: _ = try? await conductor.snapshots([ObjectID(10)])
+                        case 2: _ = try? await conductor.attach(Self.sums(UInt32(20 + number), byDigit: true))
                         default:
                             conductor.inject([], upTo: DMLPosition(1))
                             _ = await conductor.wait { $0.dmlPosition >= DMLPosition(1) }
@@ -650,7 +652,7 @@ private final class CircuitGroup {
             let position = DMLPosition(UInt64(number))
             conductor.inject([(table: table.id, batches: [RandomRelation.batch(change[...], schema)])], upTo: position)
             _ = await conductor.wait { $0.dmlPosition >= position }
-            let (_, tables) = await conductor.snapshots([table.id])
+            let (_, tables) = try await conductor.snapshots([table.id])
             let rows = Self.counts(tables[table.id] ?? [], [0])
             #expect(rows[[.integer(number)]] != nil)
         }

@@ -109,7 +109,7 @@ import Testing
         try await world.run("FLUSH")
         var answers: [String: [String: Int]] = [:]
         for name in Self.views.map(\.0) + ["t"] { answers[name] = try #require(try await world.run("SELECT * FROM \(name)").last).multiset }
-        let broken = await world.engine.conductor.onWorkers { $0.checkInvariants() }
+        let broken = try await world.engine.conductor.onWorkers { $0.checkInvariants() }
         #expect(broken.results.joined().isEmpty, "\(Array(broken.results.joined()))")
         return answers
     }

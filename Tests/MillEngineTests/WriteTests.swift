@@ -1,5 +1,6 @@
 import MillBase
 import MillColumnar
+import MillDataflow
 import MillEngine
 import MillIO
 import MillLog
@@ -252,6 +253,20 @@ import Testing
         #expect(try await after.run("SELECT count(DISTINCT _row_id) FROM bag")[0].rows == [["3"]])
         await after.stop()
         log.close()
+    }
+
+    /// Workers that have ended have no rows; that is not what is in the table.
+    @Test(arguments: [
+        "SELECT * FROM t", "SELECT * FROM t WHERE k = 1", "SELECT * FROM v", "UPDATE t SET n = 2 WHERE k = 1", "DELETE FROM t WHERE k = 1",
+        "INSERT INTO t VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET n = 2", "INSERT INTO t VALUES (1, 2)", "BEGIN; SELECT * FROM t",
+        "BEGIN; UPDATE t SET n = 2 WHERE k = 1", "SHOW JOBS", "SELECT * FROM v_errors",
+    ])
+    func aServerThatStopsAnswersNoStatementFromNothing(statement: String) async throws {
+        let world = try await EngineWorld()
+        try await world.run("CREATE TABLE t (k int PRIMARY KEY, n int); CREATE MATERIALIZED VIEW v AS SELECT 1 / n AS q FROM t; INSERT INTO t VALUES (1, 1)")
+        world.engine.conductor.stop()
+        await #expect(throws: Conductor.stopped) { try await world.run(statement) }
+        await world.stop()
     }
 
     @Test func aLogThatFailsStoresNothing() async throws {

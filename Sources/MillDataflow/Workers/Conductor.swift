@@ -138,7 +138,7 @@ package final class Conductor: Sendable {
     package var isStopped: Bool { threads.withLock { $0.isEmpty } }
 
     /// Ends all threads after the running epoch. Who waits for an epoch then gets the last one, whether or not it is what they
-    /// wait for. Orders that come later are not carried out but answered: see each.
+    /// wait for. Orders that come later are not carried out but answered: see each. What workers are asked throws, for nothing is not what they have.
     package func stop() {
         mailbox.send(.stop)
         let threads = threads.withLock { threads in
@@ -165,16 +165,23 @@ package final class Conductor: Sendable {
     }
 
     /// Runs `body` on every worker's thread between two epochs, and gives the results by worker with the epoch they belong to.
-    /// After `stop` there are no results.
+    /// - Throws: 57P01 after `stop`.
     package func onWorkers<T: Sendable>(
         whileHeld: WhileHeld = .waits, _ body: @escaping @Sendable (WorkerCircuit) -> T
-    ) async -> (record: EpochRecord, results: [T]) {
-        await withCheckedContinuation { continuation in
+    ) async throws(SQLError) -> (record: EpochRecord, results: [T]) {
+        try await results(whileHeld: whileHeld) { $0.gather(body) }
+    }
+
+    private func results<T: Sendable>(
+        whileHeld: WhileHeld, _ read: @escaping @Sendable (Conductor) -> [T]
+    ) async throws(SQLError) -> (record: EpochRecord, results: [T]) {
+        let answer: Result<(record: EpochRecord, results: [T]), SQLError> = await withCheckedContinuation { continuation in
             order(
                 .between(
-                    { conductor in continuation.resume(returning: (conductor.published, conductor.gather(body))) }, whileHeld: whileHeld,
-                    refused: { continuation.resume(returning: ($0, [])) }))
+                    { conductor in continuation.resume(returning: .success((conductor.published, read(conductor)))) }, whileHeld: whileHeld,
+                    refused: { _ in continuation.resume(returning: .failure(Self.stopped)) }))
         }
+        return try answer.get()
     }
 
     /// Adds a job on all workers, or on none.
@@ -215,27 +222,26 @@ package final class Conductor: Sendable {
     }
 
     package func detach(_ ids: [ObjectID]) async {
-        _ = await onWorkers { circuit in for id in ids { circuit.detach(id) } }
+        _ = try? await onWorkers { circuit in for id in ids { circuit.detach(id) } }  // After `stop` none runs.
         wake()  // Who waits for one of them to catch up learns that it is gone.
     }
 
     /// What `body`, which must be brief, sees in every worker's circuit between two epochs, by worker, with the epoch it belongs to. It runs on
-    /// the conductor's own thread, so no worker is woken for it. After `stop` there are no results.
-    package func look<T: Sendable>(_ body: @escaping @Sendable (WorkerCircuit) -> T) async -> (record: EpochRecord, results: [T]) {
-        await withCheckedContinuation { continuation in
-            order(
-                .between(
-                    { conductor in
-                        let results = conductor.workers.compactMap { $0.look(body) }
-                        let areAll = results.count == conductor.workerCount
-                        continuation.resume(returning: (conductor.published, areAll ? results : conductor.gather(body)))
-                    }, refused: { continuation.resume(returning: ($0, [])) }))
+    /// the conductor's own thread, so no worker is woken for it.
+    /// - Throws: 57P01 after `stop`.
+    package func look<T: Sendable>(
+        _ body: @escaping @Sendable (WorkerCircuit) -> T
+    ) async throws(SQLError) -> (record: EpochRecord, results: [T]) {
+        try await results(whileHeld: .waits) { conductor in
+            let results = conductor.workers.compactMap { $0.look(body) }
+            return results.count == conductor.workerCount ? results : conductor.gather(body)
         }
     }
 
-    /// Images of stored rows, all of one epoch. A view that does not run is missing; after `stop` all are.
-    package func snapshots(_ ids: [ObjectID]) async -> (record: EpochRecord, tables: [ObjectID: [TableSnapshot]]) {
-        let (record, parts) = await look { circuit in
+    /// Images of stored rows, all of one epoch. A view that does not run is missing.
+    /// - Throws: 57P01 after `stop`.
+    package func snapshots(_ ids: [ObjectID]) async throws(SQLError) -> (record: EpochRecord, tables: [ObjectID: [TableSnapshot]]) {
+        let (record, parts) = try await look { circuit in
             ids.compactMap { id in circuit.materialized(id).map { (id: id, image: $0.table.snapshot()) } }
         }
         var tables: [ObjectID: [TableSnapshot]] = [:]

@@ -17,14 +17,14 @@ final class Worker: Sendable {
     }
 
     /// A circuit as others than its thread may hold it.
-    private struct Lent: @unchecked Sendable {
+    private struct Shared: @unchecked Sendable {
         // Who looks into it does so between two epochs, when all that its thread does is wait for a message.
         let circuit: WorkerCircuit
     }
 
     let index: WorkerIndex
     /// While the thread runs.
-    private let lent = Mutex<Lent?>(nil)
+    private let shared = Mutex<Shared?>(nil)
     let mailbox = Mailbox<Message>()
     /// Batches and chunks of peers that this worker has not worked off. Barriers do not count: idle workers send one for each exchange of
     /// every job as soon as an epoch opens.
@@ -47,9 +47,9 @@ final class Worker: Sendable {
         let circuit = WorkerCircuit(
             here: index, workerCount: peers.count, makeSource: { [index] (id) throws(SQLError) in try makeSource(id, index) },
             send: { worker, message in peers[worker.number].send(message, in: current) })
-        let shared = Lent(circuit: circuit)
-        lent.withLock { $0 = shared }
-        defer { lent.withLock { $0 = nil } }
+        let own = Shared(circuit: circuit)
+        shared.withLock { $0 = own }
+        defer { shared.withLock { $0 = nil } }
         // Messages of an epoch that is not open yet: older than all in `inbox`.
         var early: [(Epoch, PeerMessage)] = []
         var inEpoch = false
@@ -113,7 +113,7 @@ final class Worker: Sendable {
 
     /// What the circuit is, without waking its thread; nil when that has not begun. Only for who keeps epochs from opening, and knows the
     /// last one and all orders since to be done.
-    func look<T>(_ body: (WorkerCircuit) -> T) -> T? { lent.withLock { $0 }.map { body($0.circuit) } }
+    func look<T>(_ body: (WorkerCircuit) -> T) -> T? { shared.withLock { $0 }.map { body($0.circuit) } }
 
     /// A peer's message for this worker.
     private func send(_ message: PeerMessage, in epoch: Epoch) {

@@ -34,10 +34,10 @@ extension Engine {
         paused[object.id] = pause
         let id = object.id
         if object.kind == .source {
-            let parts = await conductor.onWorkers { $0.pause(source: id) }.results
+            let parts = try await conductor.onWorkers { $0.pause(source: id) }.results
             sources.pause(id, at: parts.reduce(into: [:]) { $0.merge($1) { max($0, $1) } })
         } else {
-            _ = await conductor.onWorkers { $0.pause(job: id, number: number) }
+            _ = try await conductor.onWorkers { $0.pause(job: id, number: number) }
         }
         conductor.wake()
     }
@@ -59,7 +59,7 @@ extension Engine {
         try await store { (meta) throws(SQLError) in try meta.setPause(nil, of: id) }
         paused[id] = nil
         sources.pause(id, at: nil)
-        _ = await conductor.onWorkers { circuit in
+        _ = try await conductor.onWorkers { circuit in
             if object.kind == .source { circuit.resume(source: id) } else { circuit.resume(job: id) }
         }
         conductor.wake()
@@ -114,7 +114,7 @@ extension Engine {
     /// - Throws: 55000 for the first of these that is paused, or was and has not caught up.
     func requireRunning(_ ids: [ObjectID]) async throws(SQLError) {
         // As it is now: a view that was resumed a moment ago may be behind, with no epoch to say so.
-        let catchingUp = await conductor.onWorkers { $0.report.catchingUp }.results.reduce(into: Set()) { $0.formUnion($1) }
+        let catchingUp = try await conductor.onWorkers { $0.report.catchingUp }.results.reduce(into: Set()) { $0.formUnion($1) }
         for id in ids {
             guard let object = catalog.object(id) else { continue }
             let name = "\(object.kind.rawValue) \"\(object.name)\""

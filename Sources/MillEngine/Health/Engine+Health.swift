@@ -77,11 +77,12 @@ package struct EngineHealth: Sendable {
 
 extension Engine {
     /// Answers between two epochs.
-    package func health() async -> EngineHealth {
-        let lines = await jobLines()
+    /// - Throws: 57P01 after `stop`.
+    package func health() async throws(SQLError) -> EngineHealth {
+        let lines = try await jobLines()
         var (record, parts) = (conductor.published, [[ObjectID: SourceStatistics]]())
         // While state is being read the workers do not answer.
-        if restoration.gate.phase == nil { (record, parts) = await conductor.onWorkers(whileHeld: .runs) { $0.sourceStatistics } }
+        if restoration.gate.phase == nil { (record, parts) = try await conductor.onWorkers(whileHeld: .runs) { $0.sourceStatistics } }
         var read: [ObjectID: SourceStatistics] = [:]
         for part in parts { for (id, values) in part { read[id, default: SourceStatistics()].merge(values) } }
         let jobs = lines.map { line in

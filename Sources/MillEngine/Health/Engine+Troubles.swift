@@ -22,7 +22,7 @@ extension Engine {
         }
         guard !due.isEmpty else { return }
         let tried = due
-        _ = await conductor.onWorkers { $0.retry(tried) }
+        _ = try? await conductor.onWorkers { $0.retry(tried) }  // After `stop` nothing is tried.
         conductor.wake()
     }
 

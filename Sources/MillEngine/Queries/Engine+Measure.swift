@@ -34,7 +34,7 @@ extension Engine {
             guard record.epoch > before else { return false }
             return !record.sourceFailures.isEmpty || record.hasReached(wanted)
         }
-        let (_, parts) = await conductor.onWorkers { circuit -> Measured in
+        let (_, parts) = try await conductor.onWorkers { circuit -> Measured in
             let statistics = circuit.jobStatistics[id]
             let root = circuit.blackhole(id)
             return Measured(rowCount: root?.rowCount ?? 0, checksum: root?.checksum ?? 0, stateByteCount: statistics?.stateByteCount ?? 0)

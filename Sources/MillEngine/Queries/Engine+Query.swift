@@ -54,10 +54,10 @@ extension Engine {
             let keys = KeyLookup.keys(of: table.id, key: table.rowKey, in: query.plan)
         {
             let batches = DeltaBatch.batches(keys, table.rowKey.map { Field(table.columns[$0].name, table.columns[$0].type) })
-            run.relations[table.id] = await storedRows(of: table, underKeys: DeltaBatch.consolidate(batches, by: .values), transaction)
+            run.relations[table.id] = try await storedRows(of: table, underKeys: DeltaBatch.consolidate(batches, by: .values), transaction)
             return run
         }
-        let (record, tables) = await images(Array(stored.keys), transaction)
+        let (record, tables) = try await images(Array(stored.keys), transaction)
         run.warnings = standstills(of: stored.keys + sourceIDs.filter { record.offsets[$0]?.isEmpty == false }, record)
         for (id, relation) in stored {
             guard let parts = tables[id], parts.count == options.workerCount, let object = catalog.object(id) else {

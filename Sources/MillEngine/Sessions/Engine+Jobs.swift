@@ -34,9 +34,10 @@ struct JobLine: Sendable {
 
 extension Engine {
     /// All materialized views, oldest first, with what they do now.
-    func jobLines() async -> [JobLine] {
+    /// - Throws: 57P01 after `stop`.
+    func jobLines() async throws(SQLError) -> [JobLine] {
         if let phase = restoration.gate.phase { return recoveringLines(phase) }
-        let (record, parts) = await conductor.onWorkers(whileHeld: .runs) { ($0.jobStatistics, $0.places) }
+        let (record, parts) = try await conductor.onWorkers(whileHeld: .runs) { ($0.jobStatistics, $0.places) }
         noteTroubles()
         var statistics: [ObjectID: JobStatistics] = [:]
         var places: [ObjectID: [ObjectID: [SourceSplit: SplitPlace]]] = [:]

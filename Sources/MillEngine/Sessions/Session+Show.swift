@@ -30,7 +30,7 @@ extension Session {
         var verb = "SHOW"
         switch statement {
         case .show(.objects(.jobs, _, let like)):
-            rows = await engine.jobLines().filter { Self.matches($0.name, like) }.map(\.row)
+            rows = try await engine.jobLines().filter { Self.matches($0.name, like) }.map(\.row)
         case .show(.objects(.sources, let schemaName, let like)):
             rows = await engine.sourceLines(in: schemaName?.last.name ?? "public").filter { Self.matches($0.name, like) }.map(\.row)
         case .show(.objects(.tables, let place?, let like)) where place.parts.count >= 2:

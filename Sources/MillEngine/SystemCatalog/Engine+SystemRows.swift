@@ -56,18 +56,11 @@ extension Engine {
         return rows
     }
 
-    /// - Throws: 57P01 when the workers have ended: nothing of them is not the same as none.
-    private func ofAllWorkers<T: Sendable>(_ body: @escaping @Sendable (WorkerCircuit) -> T) async throws(SQLError) -> [T] {
-        let parts = await conductor.onWorkers(body).results
-        guard !parts.isEmpty else { throw Conductor.stopped }
-        return parts
-    }
-
     /// The errors of all workers' shards of a job, summed.
     private func errorRows(_ job: ObjectID) async throws(SQLError) -> [[Scalar]] {
-        let parts = try await ofAllWorkers { circuit in
+        let parts = try await conductor.onWorkers { circuit in
             circuit.errors(of: job).map { ($0.entries, $0.droppedCount) } ?? ([:], 0)
-        }
+        }.results
         var sums: [OperatorErrors.Entry: Int64] = [:]
         var dropped: Int64 = 0
         for (entries, count) in parts {
@@ -85,7 +78,7 @@ extension Engine {
 
     /// The rows that came too late for a job, of all its workers, and how many are no longer kept.
     private func lateRows(_ job: ObjectID) async throws(SQLError) -> [[Scalar]] {
-        let parts = try await ofAllWorkers { $0.lateRows(of: job)?.kept ?? LateRows.Kept() }
+        let parts = try await conductor.onWorkers { $0.lateRows(of: job)?.kept ?? LateRows.Kept() }.results
         let kept = parts.reduce(into: LateRows.Kept()) { $0.merge($1) }
         var rows = kept.entries.sorted { $0.lateAtMicros < $1.lateAtMicros }.map { entry -> [Scalar] in
             [.string(entry.operatorName), .string(entry.row), .int(entry.weight), .int(entry.watermarkMicros), .int(entry.lateAtMicros)]

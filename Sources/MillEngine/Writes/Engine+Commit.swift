@@ -55,7 +55,7 @@ extension Engine {
         var rows = changes.batches
         // A new row's number is nobody else's.
         if table.rowIDColumn != nil { rows = rows.compactMap(Self.taken) }
-        let now = await newestRows(of: table, underKeys: DeltaBatch.keys(of: rows, table))
+        let now = try await newestRows(of: table, underKeys: DeltaBatch.keys(of: rows, table))
         let after = Consolidate.consolidate(now + rows)
         let index = KeyIndex(table)
         var seen: Set<Int> = []

@@ -13,7 +13,7 @@ extension Engine {
         of rows: [DeltaBatch], _ insert: BoundInsert, session: SessionContext, _ transaction: OpenTransaction
     ) async throws(SQLError) -> RowChanges {
         let table = insert.table
-        let stored = await storedRows(of: table, underKeys: DeltaBatch.keys(of: rows, table), transaction)
+        let stored = try await storedRows(of: table, underKeys: DeltaBatch.keys(of: rows, table), transaction)
         switch insert.conflict {
         case nil: return RowChanges(old: stored, new: Self.lastByKey(rows, table), shown: rows)
         case .nothing:

@@ -58,7 +58,7 @@ extension Engine {
     private func begin(_ table: CatalogObject, _ session: SessionContext, _ transaction: OpenTransaction) async throws(SQLError) {
         try await untilRestored(session.cancellation)
         if transaction.isBlock {
-            _ = await pin(transaction)
+            _ = try await pin(transaction)
         } else {
             try await locks.lock(table.id, for: transaction, unless: session.cancellation)
         }
@@ -163,7 +163,7 @@ extension Engine {
             }
         }
         let keys = DeltaBatch.keys(of: others.take(), table)
-        if let stored = await storedRows(of: table, underKeys: keys, transaction).first { throw Self.duplicate(stored, row: 0, table) }
+        if let stored = try await storedRows(of: table, underKeys: keys, transaction).first { throw Self.duplicate(stored, row: 0, table) }
     }
 
     private static func duplicate(_ batch: DeltaBatch, row: Int, _ table: CatalogObject) -> SQLError {

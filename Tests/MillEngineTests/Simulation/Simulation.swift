@@ -473,7 +473,7 @@ actor Simulation {
             throw Problem("final has with its late rows \(wrong), the windows are \(computed.multiset)")
         }
         guard life != nil else { return }
-        let broken = try await perform { (world) async throws(SQLError) in await world.engine.conductor.onWorkers { $0.checkInvariants() } }
+        let broken = try await perform { (world) async throws(SQLError) in try await world.engine.conductor.onWorkers { $0.checkInvariants() } }
         if let first = broken.results.joined().first { throw Problem(first) }
     }
 }
