@@ -1,3 +1,4 @@
+import CMemory
 package import MillColumnar
 
 /// Moving values between columns and rows, one column at a time: a type switch per call, none per row.
@@ -16,9 +17,18 @@ extension StateTable {
             let source = UnsafePointer(column.values(StringView.self))
             let heap = heap
             var bytes = 0
+            // Bytes that another worker wrote are in the other core's cache.
+            let ahead = 8
             for position in 0..<batchRows.count {
                 let batchRow = Int(batchRows.rows[position])
                 let view = source[batchRow]
+                if position &+ ahead < batchRows.count {
+                    let next = source[Int(batchRows.rows[position &+ ahead])]
+                    if !next.isInline {
+                        mill_prefetch(next.pointer)
+                        mill_prefetch(next.pointer + (next.count &- 1))
+                    }
+                }
                 if !view.isInline { bytes &+= view.count }
                 row(rows[batchRow]).storeBytes(of: heap.view(copying: view), toByteOffset: offset, as: StringView.self)
             }

@@ -74,6 +74,24 @@ private final class Scratch {
         }
     }
 
+    /// A block is written again only once nobody holds a chunk of it.
+    @Test func chunksThatAreHeldStayAsTheyAre() throws {
+        let scratch = try Scratch()
+        let lines = (0..<400).map { "\($0) " + String(repeating: "x", count: $0 % 37) }
+        try scratch.write("f", lines.joined(separator: "\n"))
+        let connector = FileConnector(path: scratch.path + "/f", files: LocalFileSystem(), blockBytes: 64)
+        for every in 1...5 {
+            let reader = try connector.openReader(try #require(try connector.currentSplits().first), at: SplitOffset(0)) {}
+            var (held, read): ([RawChunk], [[ReadRecord]]) = ([], [])
+            while let chunk = try reader.poll(maxRecords: 3, maxBytes: 1 << 20) {
+                read.append(chunk.records)
+                if read.count % every == 0 { held.append(chunk) }
+            }
+            #expect(read.joined().map(\.value) == lines)
+            #expect(held.map(\.records) == stride(from: every - 1, to: read.count, by: every).map { read[$0] })
+        }
+    }
+
     @Test func recordsOfCSVAreTheSameForAllBlockSizes() throws {
         let scratch = try Scratch()
         let records = ["1,\"two\nlines, and more\"", "2,\"a \"\"quote\"\"\"", "3,", "\"4\",é"]
