@@ -80,7 +80,8 @@ package final class Conductor: Sendable {
     private enum Order: Sendable {
         case wake
         case epochDone(EpochReport)
-        /// Runs on the conductor's thread between epochs; `refused` is called in its place once the conductor has stopped.
+        /// Runs on the conductor's thread between epochs; `refused` is called in its place once the conductor has stopped, and, where
+        /// `whileHeld` says so, while an epoch is held back.
         case between(@Sendable (Conductor) -> Void, whileHeld: WhileHeld = .waits, refused: @Sendable (EpochRecord) -> Void)
         case await(Waiter)
         case stop
@@ -138,7 +139,8 @@ package final class Conductor: Sendable {
     package var isStopped: Bool { threads.withLock { $0.isEmpty } }
 
     /// Ends all threads after the running epoch. Who waits for an epoch then gets the last one, whether or not it is what they
-    /// wait for. Orders that come later are not carried out but answered: see each. What workers are asked throws, for nothing is not what they have.
+    /// wait for. Orders that come later are not carried out but answered: see each. Questions to the workers throw, for no answer is not an
+    /// empty one.
     package func stop() {
         mailbox.send(.stop)
         let threads = threads.withLock { threads in

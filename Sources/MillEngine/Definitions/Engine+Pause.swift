@@ -15,7 +15,7 @@ import MillStore
 /// before the statement is answered. Where exactly a view stood is in the checkpoints (`JobPlacement`); should the process end before one
 /// has it, the view rests where the last published epoch left its sources, which is behind nothing that anybody has read.
 extension Engine {
-    /// - Throws: 42P01, 42809; 55000 for what cannot be paused alone, with what can.
+    /// - Throws: 42P01, 42809; 55000 for what cannot be paused alone, with what can; 57P01 when the engine stops, perhaps after the pause was stored.
     package func pause(_ statement: JobControl, session: SessionContext, _ notices: inout [SQLError]) async throws(SQLError) {
         try await untilThere(statement, session)
         try await definitions.lock(unless: session.cancellation)
@@ -42,7 +42,7 @@ extension Engine {
         conductor.wake()
     }
 
-    /// - Throws: 42P01, 42809.
+    /// - Throws: 42P01, 42809; 57P01 when the engine stops, perhaps after the end of the pause was stored.
     package func resume(_ statement: JobControl, session: SessionContext, _ notices: inout [SQLError]) async throws(SQLError) {
         try await untilThere(statement, session)
         try await definitions.lock(unless: session.cancellation)
@@ -111,7 +111,7 @@ extension Engine {
         plans.filter { $0.key != id && $0.value.inputs.contains { $0.id == id } }.keys.sorted()
     }
 
-    /// - Throws: 55000 for the first of these that is paused, or was and has not caught up.
+    /// - Throws: 55000 for the first of these that is paused, or was and has not caught up; 57P01 after a stop.
     func requireRunning(_ ids: [ObjectID]) async throws(SQLError) {
         // As it is now: a view that was resumed a moment ago may be behind, with no epoch to say so.
         let catchingUp = try await conductor.onWorkers { $0.report.catchingUp }.results.reduce(into: Set()) { $0.formUnion($1) }

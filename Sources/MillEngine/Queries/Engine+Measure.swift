@@ -14,7 +14,7 @@ extension Engine {
         package var stateByteCount: Int
     }
 
-    /// - Throws: a source's failure, 0A000 for what a job cannot be.
+    /// - Throws: a source's failure, 0A000 for what a job cannot be, 57P01 after a stop.
     package func measure(_ query: BoundQuery) async throws(SQLError) -> Measured {
         let plan = try StreamPlanner.planChangelog(Optimizer.optimize(query), relationProperties: relationProperties).with(root: .blackhole)
         let id = ObjectID(1)
