@@ -37,6 +37,9 @@ package protocol SQLErrorConvertible: Error {
 }
 
 extension SQLError {
+    /// Of what would need a part of the server that has ended.
+    package static let shuttingDown = SQLError(.adminShutdown, "the server is shutting down")
+
     /// Any error as the user sees it: our own kinds by their translation, everything else as XX000, which means a bug.
     package init(any error: any Error) {
         switch error {

@@ -67,7 +67,7 @@ package struct ExchangeBench: Sendable {
         let before = ProcessUsage.now.cpuSeconds
         let start = environment.clock.monotonicNanos
         try await conductor.attach(JobPlan(id: Self.job, name: "exchange", plan: Self.plan(point.exchanges)))
-        let last = await conductor.wait { $0.unfinishedSources.isEmpty && $0.epoch > .zero }
+        let last = try await conductor.wait { $0.unfinishedSources.isEmpty && $0.epoch > .zero }
         let seconds = Double(environment.clock.monotonicNanos - start) / 1e9
         let cpu = ProcessUsage.now.cpuSeconds - before
         let counts = try await conductor.onWorkers { $0.blackhole(Self.job)?.rowCount ?? 0 }.results

@@ -183,7 +183,7 @@ package actor Engine {
         idleness = nil
         checkpoints?.cancel()
         // Who waits for state, or reads it, ends.
-        restoration.gate.fail(Self.stopped)
+        restoration.gate.fail(.shuttingDown)
         if !restoration.gate.isOpen { keeper?.recovered?.cancel() }
         // Before what follows: a checkpoint that waits for space would otherwise be waited for.
         keeper?.stop()
@@ -195,8 +195,6 @@ package actor Engine {
         for abandonment in abandonments.values { abandonment.abandon() }
         conductor.stop()
     }
-
-    private static let stopped = SQLError(.adminShutdown, "the server is shutting down")
 
     /// Makes a checkpoint now, if anything was published since the last one. While the last one is still being read it stays what it is.
     @discardableResult

@@ -25,8 +25,8 @@ extension StateTable {
                 if position &+ ahead < batchRows.count {
                     let next = source[Int(batchRows.rows[position &+ ahead])]
                     if !next.isInline {
-                        mill_prefetch(next.pointer)
-                        mill_prefetch(next.pointer + (next.count &- 1))
+                        mill_prefetch_read(next.pointer)
+                        mill_prefetch_read(next.pointer + (next.count &- 1))
                     }
                 }
                 if !view.isInline { bytes &+= view.count }

@@ -51,8 +51,6 @@ package final class RecoveredState: Sendable {
 
     var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
-    static let cancelled = SQLError(.adminShutdown, "the server is shutting down")
-
     func take(_ blocks: BlockIndex) {
         state.withLock { state in
             state.blocks = blocks
@@ -80,7 +78,7 @@ package final class RecoveredState: Sendable {
             state.withLock { $0.progress.end(stored) }
             return true
         } catch {
-            if isCancelled { throw Self.cancelled }
+            if isCancelled { throw .shuttingDown }
             throw SQLError(
                 .dataCorrupted,
                 "the stored state of node \(place.node), table \(place.ordinal), worker \(place.worker) is damaged: \(error)",

@@ -346,7 +346,7 @@ package final class StateStore: Sendable {
         do throws(IOFailure) {
             index = try BlockIndex(recovered.record, recovered.files) { recovered.isCancelled }
         } catch { throw error.sqlError }
-        if recovered.isCancelled { throw RecoveredState.cancelled }
+        if recovered.isCancelled { throw .shuttingDown }
         let bases = index.bases
         written.withLock { $0.pages = bases }
         recovered.take(index)

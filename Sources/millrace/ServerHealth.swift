@@ -40,8 +40,12 @@ final class ServerHealth: HealthReporter {
         let (state, engine, catalog) = parts.withLock { ($0.state, $0.engine, $0.catalog) }
         var report = HealthReport(state: state, metrics: processMetrics())
         report.catalogAddress = catalog?.address
-        // The workers do not answer while the engine stops.
-        guard let engine, state != .stopping, let health = try? await engine.health() else { return report }
+        guard let engine, state != .stopping else { return report }
+        guard let health = try? await engine.health() else {
+            // It stopped since.
+            report.state = .stopping
+            return report
+        }
         report.jobs = health.jobs.map { job in
             HealthReport.Job(
                 id: job.id, name: job.name, state: job.state, reason: job.reason, sinceMicros: job.sinceMicros, nextTryMicros: job.nextTryMicros)

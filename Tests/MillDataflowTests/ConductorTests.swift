@@ -217,7 +217,7 @@ private final class CircuitGroup {
             #expect(Self.total(tables[ObjectID(10)] ?? [], 1) <= connector.total)
         }
         let total = connector.total
-        _ = await conductor.wait(until: Self.hasRead(connector, total))
+        try await conductor.wait(until: Self.hasRead(connector, total))
         let kept = (UInt32(0)..<12).filter { $0 % 3 == 0 }.map { ObjectID(20 + $0) } + [ObjectID(10)]
         let (_, tables) = try await conductor.snapshots(kept)
         for id in kept {
@@ -279,7 +279,7 @@ private final class CircuitGroup {
         let (conductor, connector, gate) = try Self.heldBack()
         try await conductor.attach(Self.sums(10, byDigit: false))
         connector.fill(0, 10)
-        _ = await conductor.wait(until: Self.hasRead(connector, 10))
+        try await conductor.wait(until: Self.hasRead(connector, 10))
         gate.close()
         for _ in 0..<2 {
             connector.fill(0, 10)
@@ -287,7 +287,7 @@ private final class CircuitGroup {
         }
         gate.open()
         conductor.wake()
-        _ = await conductor.wait(until: Self.hasRead(connector, 30))
+        try await conductor.wait(until: Self.hasRead(connector, 30))
         conductor.stop()
     }
 
@@ -296,7 +296,7 @@ private final class CircuitGroup {
         let (conductor, connector, gate) = try Self.heldBack()
         try await conductor.attach(Self.sums(10, byDigit: false))
         connector.fill(0, 10)
-        _ = await conductor.wait(until: Self.hasRead(connector, 10))
+        try await conductor.wait(until: Self.hasRead(connector, 10))
         gate.close()
         connector.fill(0, 10)
         await gate.refusal()
@@ -321,7 +321,7 @@ private final class CircuitGroup {
         let reading = Task { try await conductor.snapshots([ObjectID(10)]) }
         for _ in 0..<100 { await Task.yield() }
         conductor.stop()
-        await #expect(throws: Conductor.stopped) { try await reading.value }
+        await #expect(throws: SQLError.shuttingDown) { try await reading.value }
     }
 
     /// What a job begins with is given out in its first epoch: a checkpoint before that has nothing of it.
@@ -341,7 +341,7 @@ private final class CircuitGroup {
         for split in 0..<2 { connector.fill(split, 10_000) }
         let first = Mutex<[SourceSplit: SplitOffset]?>(nil)
         try await conductor.attach(Self.sums(10, byDigit: false))
-        _ = await conductor.wait { record in
+        try await conductor.wait { record in
             let offsets = record.offsets[Self.sourceID] ?? [:]
             first.withLock { if $0 == nil, offsets.values.contains(where: { $0.position > 0 }) { $0 = offsets } }
             return offsets.values.reduce(0) { $0 + $1.position } == 20_000
@@ -528,7 +528,7 @@ private final class CircuitGroup {
         for id in 0..<UInt32(100) { try await conductor.attach(Self.sums(20 + id, byDigit: true, of: .table)) }
         for split in 0..<2 { connector.fill(split, 400_000) }
         let before = try await conductor.attach(Self.sums(10, byDigit: true))
-        let record = await conductor.wait(until: Self.hasRead(connector, 800_000))
+        let record = try await conductor.wait(until: Self.hasRead(connector, 800_000))
         // Four, and one or two that found nothing yet.
         #expect(record.epoch.number - before.number <= 6, "a share is 100,000 records")
         conductor.stop()
@@ -548,7 +548,7 @@ private final class CircuitGroup {
         let conductor = try Self.conductor(1, connector, .init(targetNanos: 10_000_000_000, recordsMin: 10, recordsMax: 100_000))
         connector.fill(0, 100_000)
         try await conductor.attach(Self.sums(10, byDigit: false))
-        let record = await conductor.wait(until: Self.hasRead(connector, 100_000))
+        let record = try await conductor.wait(until: Self.hasRead(connector, 100_000))
         // Without growth it would take 10,000 epochs.
         #expect(record.epoch.number < 500)
         conductor.stop()
@@ -568,7 +568,7 @@ private final class CircuitGroup {
                 }
             }
         }
-        _ = await conductor.wait(until: Self.hasRead(connector, 8000))
+        try await conductor.wait(until: Self.hasRead(connector, 8000))
         let (_, tables) = try await conductor.snapshots([ObjectID(10)])
         #expect(Self.total(tables[ObjectID(10)] ?? [], 0) == 8000)
         conductor.stop()
@@ -582,7 +582,7 @@ private final class CircuitGroup {
         try await conductor.attach(Self.sums(10, byDigit: true))
         connector.fill(0, 1000)
         conductor.wake()
-        _ = await conductor.wait(until: Self.hasRead(connector, 1000))
+        try await conductor.wait(until: Self.hasRead(connector, 1000))
         let leftovers = try await conductor.onWorkers { Leftover(state: $0.materialized(ObjectID(10))) }.results
         #expect(leftovers.allSatisfy { $0.state != nil })
         await conductor.detach([ObjectID(10)])
@@ -593,27 +593,29 @@ private final class CircuitGroup {
     @Test func stoppingReleasesThoseWhoWait() async throws {
         let connector = NumberConnector(splits: 1)
         let conductor = try Self.conductor(2, connector)
-        async let record = conductor.wait { _ in false }
+        let waiting = Task { () throws(SQLError) in try await conductor.wait { _ in false } }
         // The waiter is in the mailbox before or after this order; either way before the stop.
         try await conductor.attach(Self.sums(10, byDigit: false))
-        _ = await conductor.wait { $0.epoch > .zero }
+        try await conductor.wait { $0.epoch > .zero }
         conductor.stop()
-        #expect(await record.epoch >= Epoch(0))
+        await #expect(throws: SQLError.shuttingDown) { try await waiting.value }
     }
 
     @Test(.timeLimit(.minutes(10))) func ordersAfterTheStopAreAnswered() async throws {
         let connector = NumberConnector(splits: 1)
         let conductor = try Self.conductor(2, connector)
         try await conductor.attach(Self.sums(10, byDigit: false))
-        let last = await conductor.wait { $0.epoch > .zero }
+        let last = try await conductor.wait { $0.epoch > .zero }
         conductor.stop()
         await #expect(throws: SQLError.self) { try await conductor.attach(Self.sums(11, byDigit: false)) }
-        let stopped = Conductor.stopped
+        let stopped = SQLError.shuttingDown
         await #expect(throws: stopped) { try await conductor.snapshots([ObjectID(10)]) }
         await #expect(throws: stopped) { try await conductor.look { $0.here } }
         await #expect(throws: stopped) { try await conductor.onWorkers { $0.here } }
         conductor.inject([], upTo: DMLPosition(1))
-        #expect(await conductor.wait { _ in false }.epoch >= last.epoch)
+        await #expect(throws: stopped) { try await conductor.wait { _ in false } }
+        // What has come about is no less true for it.
+        #expect(try await conductor.wait { $0.epoch >= last.epoch }.epoch >= last.epoch)
         await conductor.detach([ObjectID(10)])
         conductor.wake()
         conductor.stop()
@@ -626,12 +628,12 @@ private final class CircuitGroup {
                 for number in 0..<8 {
                     group.addTask {
                         switch number % 4 {  // 57P01 is an answer.
-                        case 0: _ = await conductor.wait { _ in false }
+                        case 0: _ = try? await conductor.wait { _ in false }
                         case 1: _ = try? await conductor.snapshots([ObjectID(10)])
                         case 2: _ = try? await conductor.attach(Self.sums(UInt32(20 + number), byDigit: true))
                         default:
                             conductor.inject([], upTo: DMLPosition(1))
-                            _ = await conductor.wait { $0.dmlPosition >= DMLPosition(1) }
+                            _ = try? await conductor.wait { $0.dmlPosition >= DMLPosition(1) }
                         }
                     }
                 }
@@ -651,7 +653,7 @@ private final class CircuitGroup {
             let change: [(row: [Scalar], weight: Int64)] = [([.int(number)], 1), ([.int(number / 2)], number % 2 == 0 ? -1 : 1)]
             let position = DMLPosition(UInt64(number))
             conductor.inject([(table: table.id, batches: [RandomRelation.batch(change[...], schema)])], upTo: position)
-            _ = await conductor.wait { $0.dmlPosition >= position }
+            try await conductor.wait { $0.dmlPosition >= position }
             let (_, tables) = try await conductor.snapshots([table.id])
             let rows = Self.counts(tables[table.id] ?? [], [0])
             #expect(rows[[.integer(number)]] != nil)

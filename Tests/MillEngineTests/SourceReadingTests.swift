@@ -246,6 +246,25 @@ import Testing
         }
     }
 
+    /// Records that did not come before the engine stopped were not waited for, and a view without them is none.
+    @Test(arguments: ["FLUSH", "WAIT", "CREATE MATERIALIZED VIEW w AS SELECT * FROM s"])
+    func aStatementThatWaitsForRecordsEndsWithTheEngine(statement: String) async throws {
+        let connector = ScriptedConnector()
+        try await withWorld(["s": connector]) { world in
+            try await world.run("\(create("s")); CREATE MATERIALIZED VIEW v AS SELECT * FROM s")
+            let before = connector.state.withLock { state in
+                state.missing = 1
+                return state.emptyPolls
+            }
+            let waiting = Task { await error { () throws(SQLError) in try await world.run(statement) } }
+            while connector.state.withLock({ $0.emptyPolls }) == before { await Task.yield() }
+            world.engine.conductor.stop()
+            #expect(await waiting.value == SQLError.shuttingDown)
+            let gone = await error { () throws(SQLError) in try await world.run("DESCRIBE w") }
+            #expect(gone?.sqlState == .undefinedTable)
+        }
+    }
+
     @Test func aSourceTimeoutIsALengthOfTime() async throws {
         try await withWorld([:]) { world in
             for value in ["0", "'100'", "'1500ms'", "'2 s'", "'3min'", "'1h'", "'1d'"] {

@@ -259,13 +259,14 @@ import Testing
     @Test(arguments: [
         "SELECT * FROM t", "SELECT * FROM t WHERE k = 1", "SELECT * FROM v", "UPDATE t SET n = 2 WHERE k = 1", "DELETE FROM t WHERE k = 1",
         "INSERT INTO t VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET n = 2", "INSERT INTO t VALUES (1, 2)", "BEGIN; SELECT * FROM t",
-        "BEGIN; UPDATE t SET n = 2 WHERE k = 1", "SHOW JOBS", "SELECT * FROM v_errors",
+        "BEGIN; UPDATE t SET n = 2 WHERE k = 1", "SHOW JOBS", "SELECT * FROM v_errors", "FLUSH", "WAIT",
+        "CREATE MATERIALIZED VIEW w AS SELECT * FROM t", "CREATE TABLE u (k int)",
     ])
     func aServerThatStopsAnswersNoStatementFromNothing(statement: String) async throws {
         let world = try await EngineWorld()
         try await world.run("CREATE TABLE t (k int PRIMARY KEY, n int); CREATE MATERIALIZED VIEW v AS SELECT 1 / n AS q FROM t; INSERT INTO t VALUES (1, 1)")
         world.engine.conductor.stop()
-        await #expect(throws: Conductor.stopped) { try await world.run(statement) }
+        await #expect(throws: SQLError.shuttingDown) { try await world.run(statement) }
         await world.stop()
     }
 

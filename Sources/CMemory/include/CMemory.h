@@ -6,6 +6,9 @@
 /// Asks for the cache line at `address`, which is about to be read or written. Any address is allowed.
 static inline void mill_prefetch(const void *address) { __builtin_prefetch(address, 1, 3); }
 
+/// The same of one that is only read, which other cores may keep.
+static inline void mill_prefetch_read(const void *address) { __builtin_prefetch(address, 0, 3); }
+
 /// Memory in whole pages of 2 MiB, where the system has them: a random access then misses the address cache far less often.
 /// Zeroed, or of undefined content. NULL when there is none left. `size` is rounded up to 2 MiB. Any thread.
 void *mill_large_allocate(size_t size, bool zeroed);

@@ -70,7 +70,7 @@ package final class Conductor: Sendable {
     }
 
     /// What becomes of an order while an epoch that has run cannot be published: the state is ahead of what may be seen.
-    package enum WhileHeld: Sendable {
+    private enum WhileHeld: Sendable {
         case waits
         case isRefused
         /// It does not look at rows.
@@ -89,7 +89,8 @@ package final class Conductor: Sendable {
 
     private struct Waiter: Sendable {
         var isMet: @Sendable (EpochRecord) -> Bool
-        var resume: @Sendable (EpochRecord) -> Void
+        /// Given nil when the conductor has stopped first.
+        var resume: @Sendable (EpochRecord?) -> Void
     }
 
     /// - Parameter makeSource: a source input for a worker with that worker's splits added; called on the worker's thread.
@@ -135,12 +136,8 @@ package final class Conductor: Sendable {
     /// Whether time alone may move a watermark; then the conductor is to be woken now and then.
     package var waitsForIdleness: Bool { book.withLock { $0.waitsForIdleness } || rerun.withLock { $0.isActive } }
 
-    /// `stop` was called: nobody waits any more.
-    package var isStopped: Bool { threads.withLock { $0.isEmpty } }
-
-    /// Ends all threads after the running epoch. Who waits for an epoch then gets the last one, whether or not it is what they
-    /// wait for. Orders that come later are not carried out but answered: see each. Questions to the workers throw, for no answer is not an
-    /// empty one.
+    /// Ends all threads after the running epoch. Orders that come later are not carried out but answered: see each. Questions to the workers
+    /// throw, for no answer is not an empty one, and so does waiting for an epoch that will not come.
     package func stop() {
         mailbox.send(.stop)
         let threads = threads.withLock { threads in
@@ -161,17 +158,20 @@ package final class Conductor: Sendable {
     private func refuse(_ order: Order) {
         switch order {
         case .between(_, _, let refused): refused(published)
-        case .await(let waiter): waiter.resume(published)
+        case .await(let waiter):
+            let last = published
+            waiter.resume(waiter.isMet(last) ? last : nil)
         case .wake, .epochDone, .stop: break
         }
     }
 
     /// Runs `body` on every worker's thread between two epochs, and gives the results by worker with the epoch they belong to.
+    /// - Parameter evenWhileHeld: it does not look at rows, and need not wait while an epoch that has run cannot be published.
     /// - Throws: 57P01 after `stop`.
     package func onWorkers<T: Sendable>(
-        whileHeld: WhileHeld = .waits, _ body: @escaping @Sendable (WorkerCircuit) -> T
+        evenWhileHeld: Bool = false, _ body: @escaping @Sendable (WorkerCircuit) -> T
     ) async throws(SQLError) -> (record: EpochRecord, results: [T]) {
-        try await results(whileHeld: whileHeld) { $0.gather(body) }
+        try await results(whileHeld: evenWhileHeld ? .runs : .waits) { $0.gather(body) }
     }
 
     private func results<T: Sendable>(
@@ -181,7 +181,7 @@ package final class Conductor: Sendable {
             order(
                 .between(
                     { conductor in continuation.resume(returning: .success((conductor.published, read(conductor)))) }, whileHeld: whileHeld,
-                    refused: { _ in continuation.resume(returning: .failure(Self.stopped)) }))
+                    refused: { _ in continuation.resume(returning: .failure(.shuttingDown)) }))
         }
         return try answer.get()
     }
@@ -198,7 +198,7 @@ package final class Conductor: Sendable {
             order(
                 .between(
                     { conductor in continuation.resume(returning: jobs.map { conductor.attachToAll($0) }) },
-                    refused: { _ in continuation.resume(returning: jobs.map { _ in .failure(Self.stopped) }) }))
+                    refused: { _ in continuation.resume(returning: jobs.map { _ in .failure(.shuttingDown) }) }))
         }
     }
 
@@ -337,13 +337,15 @@ package final class Conductor: Sendable {
     /// Transactions of tables with which epochs ended that are run again.
     package var rerunPositions: [DMLPosition] { rerun.withLock { $0.isActive ? $0.positions : [] } }
 
-    package static let stopped = SQLError(.adminShutdown, "the server is shutting down")
-
-    /// Waits for a published epoch that meets a condition; the last one counts. After `stop` returns the last one at once.
-    package func wait(until isMet: @escaping @Sendable (EpochRecord) -> Bool) async -> EpochRecord {
-        await withCheckedContinuation { continuation in
+    /// Waits for a published epoch that meets a condition; the last one counts.
+    /// - Throws: 57P01 when the conductor stops before.
+    @discardableResult
+    package func wait(until isMet: @escaping @Sendable (EpochRecord) -> Bool) async throws(SQLError) -> EpochRecord {
+        let reached: EpochRecord? = await withCheckedContinuation { continuation in
             order(.await(Waiter(isMet: isMet, resume: { continuation.resume(returning: $0) })))
         }
+        guard let reached else { throw .shuttingDown }
+        return reached
     }
 
     /// Runs on all workers now and waits; on the conductor's thread only.
@@ -389,7 +391,7 @@ package final class Conductor: Sendable {
                     case .epochDone: preconditionFailure("no worker ends an epoch that is not open")
                     case .stop:
                         for worker in workers { worker.mailbox.send(.stop) }
-                        for waiter in waiters { waiter.resume(published) }
+                        for waiter in waiters { refuse(.await(waiter)) }
                         for late in deferred + orders[(index + 1)...] + mailbox.close() { refuse(late) }
                         return
                     }

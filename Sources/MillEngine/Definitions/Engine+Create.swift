@@ -296,13 +296,16 @@ extension Engine {
             return
         }
         // Readable from the epoch on that has all that was there at CREATE: readers never go back behind a SELECT on the source.
-        let record = await conductor.wait { record in
-            if cancellation.reason != nil { return true }
-            guard record.epoch > before else { return false }
-            if record.jobFailures[id] != nil || ends.keys.contains(where: { record.sourceFailures[$0] != nil }) { return true }
-            return !record.catchingUp.contains(id) && record.hasReached(ends)
-        }
-        let failure = record.jobFailures[id] ?? ends.keys.lazy.compactMap { record.sourceFailures[$0] }.first
+        var failure: SQLError?
+        do throws(SQLError) {
+            let record = try await conductor.wait { record in
+                if cancellation.reason != nil { return true }
+                guard record.epoch > before else { return false }
+                if record.jobFailures[id] != nil || ends.keys.contains(where: { record.sourceFailures[$0] != nil }) { return true }
+                return !record.catchingUp.contains(id) && record.hasReached(ends)
+            }
+            failure = record.jobFailures[id] ?? ends.keys.lazy.compactMap { record.sourceFailures[$0] }.first
+        } catch { failure = error }
         let cancelled = cancellation.settle()
         if cancelled != nil || failure != nil, creating.contains(id), catalog.object(id)?.name == object.name {
             await abandon(object)

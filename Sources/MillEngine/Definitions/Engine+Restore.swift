@@ -276,16 +276,15 @@ extension Engine {
             record.jobFailures[id] != nil || wanted.keys.contains { record.sourceFailures[$0] != nil }
         }
         while true {
-            let record = await conductor.wait { isThere($0) || hasFailed($0) || job.abandonment.isAbandoned }
+            guard let record = try? await conductor.wait(until: { isThere($0) || hasFailed($0) || job.abandonment.isAbandoned }) else { return }
             guard !job.abandonment.isAbandoned, abandonments[id] === job.abandonment else { return }
             // With all that it had it can be read, whatever is wrong with a source from here on.
             if isThere(record) { break }
             guard let failure = record.jobFailures[id] ?? wanted.keys.lazy.compactMap({ record.sourceFailures[$0] }).first else { return }
             hold(id, failure)
             guard failure.mayPass else { return }
-            _ = await conductor.wait { !hasFailed($0) || job.abandonment.isAbandoned }
-            // After the engine has stopped everybody is answered at once.
-            guard !hasFailed(conductor.published), !job.abandonment.isAbandoned else { return }
+            guard (try? await conductor.wait(until: { !hasFailed($0) || job.abandonment.isAbandoned })) != nil else { return }
+            guard !job.abandonment.isAbandoned else { return }
             hold(id, nil)
         }
         creating.remove(id)
@@ -348,15 +347,14 @@ extension Engine {
     // MARK: What others need of it
 
     /// Waits for restored views that will be readable without anybody's help.
-    /// - Throws: 57014 when it is cancelled before.
+    /// - Throws: 57014 when it is cancelled before, 57P01 when the engine stops before.
     func untilRecovered(_ ids: some Sequence<ObjectID>, _ cancellation: CancellationHook) async throws(SQLError) {
         let conductor = conductor
         // What is in the way of one may have passed by the time that is seen here.
         while case let waiting = recovering(ids), !waiting.isEmpty {
             cancellation.onCancel { _ in conductor.wake() }
-            _ = await conductor.wait { _ in cancellation.reason != nil || waiting.allSatisfy(\.isSettled) }
+            try await conductor.wait { _ in cancellation.reason != nil || waiting.allSatisfy(\.isSettled) }
             if let reason = cancellation.reason { throw reason.error }
-            if conductor.isStopped { return }
         }
     }
 

@@ -82,7 +82,7 @@ extension Engine {
         let lines = try await jobLines()
         var (record, parts) = (conductor.published, [[ObjectID: SourceStatistics]]())
         // While state is being read the workers do not answer.
-        if restoration.gate.phase == nil { (record, parts) = try await conductor.onWorkers(whileHeld: .runs) { $0.sourceStatistics } }
+        if restoration.gate.phase == nil { (record, parts) = try await conductor.onWorkers(evenWhileHeld: true) { $0.sourceStatistics } }
         var read: [ObjectID: SourceStatistics] = [:]
         for part in parts { for (id, values) in part { read[id, default: SourceStatistics()].merge(values) } }
         let jobs = lines.map { line in

@@ -30,7 +30,7 @@ extension Engine {
         let before = conductor.published.epoch
         try await conductor.attach(JobPlan(
                 id: id, name: "measured query", plan: plan, storage: keeper.map { JobStorage(store: $0.store, recovered: nil) }))
-        let record = await conductor.wait { record in
+        let record = try await conductor.wait { record in
             guard record.epoch > before else { return false }
             return !record.sourceFailures.isEmpty || record.hasReached(wanted)
         }

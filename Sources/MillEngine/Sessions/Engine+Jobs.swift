@@ -37,7 +37,7 @@ extension Engine {
     /// - Throws: 57P01 after `stop`.
     func jobLines() async throws(SQLError) -> [JobLine] {
         if let phase = restoration.gate.phase { return recoveringLines(phase) }
-        let (record, parts) = try await conductor.onWorkers(whileHeld: .runs) { ($0.jobStatistics, $0.places) }
+        let (record, parts) = try await conductor.onWorkers(evenWhileHeld: true) { ($0.jobStatistics, $0.places) }
         noteTroubles()
         var statistics: [ObjectID: JobStatistics] = [:]
         var places: [ObjectID: [ObjectID: [SourceSplit: SplitPlace]]] = [:]
@@ -76,7 +76,7 @@ extension Engine {
 
     /// Returns when everything that the running sources held at the call is visible.
     /// - Returns: a warning for each source that has stopped: nothing more will be visible of it.
-    /// - Throws: 57014 when it is cancelled before.
+    /// - Throws: 57014 when it is cancelled before, 57P01 when the engine stops before.
     @discardableResult
     package func flush(_ cancellation: CancellationHook = CancellationHook()) async throws(SQLError) -> [SQLError] {
         try await untilRestored(cancellation)
@@ -116,7 +116,7 @@ extension Engine {
         // Before the wake: the epoch that it opens may be published at once.
         let before = conductor.published.epoch
         conductor.wake()
-        let reached = await conductor.wait { record in
+        let reached = try await conductor.wait { record in
             let going = wanted.filter { record.sourceFailures[$0.key] == nil }
             return cancellation.reason != nil || record.epoch > before && record.hasReached(going)
                 && record.catchingUp.isDisjoint(with: readable.subtracting(record.jobFailures.keys))
@@ -124,7 +124,7 @@ extension Engine {
         if let reason = cancellation.reason { throw reason.error }
         if reached.hasOpenWatermarks {
             // What was read lets windows close; the next epoch does that.
-            _ = await conductor.wait { cancellation.reason != nil || $0.epoch > reached.epoch }
+            try await conductor.wait { cancellation.reason != nil || $0.epoch > reached.epoch }
         }
         try await untilRecovered(restoration.recovering.keys, cancellation)
         return unheard + stopped(Set(sources.all.map(\.id)).union(paused.keys), reached)

@@ -109,9 +109,8 @@ extension Engine {
             }
         }
         injectStaged(upTo: position)
-        let record = await conductor.wait { $0.dmlPosition >= position }
+        let record = try await conductor.wait { $0.dmlPosition >= position }
         staged.removeAll { $0.isInjected && $0.position <= record.dmlPosition }
-        guard record.dmlPosition >= position else { throw SQLError(.adminShutdown, "the server is shutting down") }
     }
 
     /// Hands durable transactions to the tables, all that are due at once.
@@ -178,8 +177,7 @@ extension Engine {
         lastPosition = dmlLog.durablePosition
         nextRowID = max(nextRowID, dmlLog.nextRowID)
         let reached = last
-        let record = await conductor.wait { $0.dmlPosition >= reached }
-        guard record.dmlPosition >= reached else { throw SQLError(.adminShutdown, "the server is shutting down") }
+        try await conductor.wait { $0.dmlPosition >= reached }
         return lastPosition
     }
 }
