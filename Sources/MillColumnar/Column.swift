@@ -1,3 +1,5 @@
+import CMemory
+
 /// The values of one column of a batch: fixed-width values side by side, and which of them are present.
 ///
 /// - `data` holds `capacity` values of `type.physical.stride` bytes; a missing value's bytes are zero, so that hashing and
@@ -20,7 +22,7 @@ package final class Column: @unchecked Sendable {
         self.capacity = capacity
         count = 0
         heaps = []
-        data = Self.allocate(max(capacity * type.physical.stride, 16))
+        data = Self.allocate(Self.blockBytes(type, capacity))
     }
 
     /// A column of `count` values that the caller writes through `data` before anyone reads them.
@@ -29,21 +31,23 @@ package final class Column: @unchecked Sendable {
         self.capacity = count
         self.count = count
         heaps = []
-        data = Self.allocate(max(count * type.physical.stride, 16))
+        data = Self.allocate(Self.blockBytes(type, count))
     }
 
     deinit {
         validity?.deallocate()
-        (data - Self.headerBytes).deallocate()
+        mill_batch_free(data - Self.headerBytes, Self.blockBytes(type, capacity))
     }
 
     /// In front of the values lies the address of the bitmap: loops ask for it with every row, and reading a variable of a class there
     /// costs a check for overlapping access.
     @usableFromInline static let headerBytes = 64
 
-    /// Room for `byteCount` bytes of values and 64 that may be read past them.
+    /// Of the header, the values, and 64 bytes that may be read past them.
+    private static func blockBytes(_ type: SQLType, _ capacity: Int) -> Int { headerBytes + max(capacity * type.physical.stride, 16) + 64 }
+
     private static func allocate(_ byteCount: Int) -> UnsafeMutableRawPointer {
-        let memory = UnsafeMutableRawPointer.allocate(byteCount: headerBytes + byteCount + 64, alignment: 64)
+        let memory = mill_batch_allocate(byteCount)!
         memory.storeBytes(of: nil, as: UnsafeMutablePointer<UInt64>?.self)
         return memory + headerBytes
     }

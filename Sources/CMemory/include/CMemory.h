@@ -28,5 +28,12 @@ void mill_large_trim(void);
 /// not the GNU C library's.
 void mill_heap_keep(void);
 
+/// Memory for the values of a batch, aligned to 64 bytes, of undefined content; NULL when there is none left. A thread keeps up to 4 MiB of what it
+/// frees for what it allocates next: `malloc` cuts an aligned block out of a larger one, and joins the pieces again, each time. Any thread.
+void *mill_batch_allocate(size_t size);
+
+/// Takes back what `mill_batch_allocate` gave for the same size, on any thread.
+void mill_batch_free(void *memory, size_t size);
+
 /// Lets another thread run, for who waits for a few instructions of it.
 static inline void mill_yield(void) { sched_yield(); }
