@@ -37,7 +37,7 @@ package protocol SQLErrorConvertible: Error {
 }
 
 extension SQLError {
-    /// Of what would need a part of the server that has ended.
+    /// Of what would need a part of the server that has ended, or is about to.
     package static let shuttingDown = SQLError(.adminShutdown, "the server is shutting down")
 
     /// Any error as the user sees it: our own kinds by their translation, everything else as XX000, which means a bug.

@@ -232,9 +232,9 @@ final class Server: Sendable {
     func stop() async {
         health.stops()
         troubles.cancel()
-        await troubles.value
         await pg?.shutdown()
         await engine.stop()
+        await troubles.value  // It may have asked the workers, who answer between epochs: a view in creation can make one last for minutes.
         _ = await recovery.result  // What went wrong was told by `recovered`.
         await kafka?.stop()
         await catalog?.stop()

@@ -593,10 +593,15 @@ private final class CircuitGroup {
     @Test func stoppingReleasesThoseWhoWait() async throws {
         let connector = NumberConnector(splits: 1)
         let conductor = try Self.conductor(2, connector)
-        let waiting = Task { () throws(SQLError) in try await conductor.wait { _ in false } }
-        // The waiter is in the mailbox before or after this order; either way before the stop.
+        let waits = Atomic(false)
+        let waiting = Task { () throws(SQLError) in
+            try await conductor.wait { _ in
+                waits.store(true, ordering: .relaxed)
+                return false
+            }
+        }
         try await conductor.attach(Self.sums(10, byDigit: false))
-        try await conductor.wait { $0.epoch > .zero }
+        while !waits.load(ordering: .relaxed) { await Task.yield() }
         conductor.stop()
         await #expect(throws: SQLError.shuttingDown) { try await waiting.value }
     }

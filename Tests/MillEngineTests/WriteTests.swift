@@ -270,6 +270,23 @@ import Testing
         await world.stop()
     }
 
+    /// Who tries again what was stored would have it twice.
+    @Test func aTransactionThatIsStoredAsTheServerStopsSaysSo() async throws {
+        let environment = Environment(files: MemoryFileSystem(), clock: SystemClock(), random: SystemRandomSource())
+        let world = try await EngineWorld(dmlLog: try DMLLog(environment: environment, directory: "/dml"))
+        try await world.run("CREATE TABLE t (k int)")
+        world.engine.conductor.stop()
+        let error = await #expect(throws: SQLError.self) { try await world.run("INSERT INTO t VALUES (1)") }
+        #expect(error?.sqlState == .adminShutdown)
+        #expect(error?.detail != nil)
+        await world.stop()
+        let after = try await EngineWorld(dmlLog: try DMLLog(environment: environment, directory: "/dml"))
+        try await after.run("CREATE TABLE t (k int)")
+        try await after.engine.replay(after: .zero)
+        #expect(try await after.run("SELECT k FROM t")[0].rows == [["1"]])
+        await after.stop()
+    }
+
     @Test func aLogThatFailsStoresNothing() async throws {
         let files = MemoryFileSystem()
         let environment = Environment(files: files, clock: SystemClock(), random: SystemRandomSource())

@@ -82,7 +82,7 @@ package final class Conductor: Sendable {
         case epochDone(EpochReport)
         /// Runs on the conductor's thread between epochs; `refused` is called in its place once the conductor has stopped, and, where
         /// `whileHeld` says so, while an epoch is held back.
-        case between(@Sendable (Conductor) -> Void, whileHeld: WhileHeld = .waits, refused: @Sendable (EpochRecord) -> Void)
+        case between(@Sendable (Conductor) -> Void, whileHeld: WhileHeld = .waits, refused: @Sendable () -> Void)
         case await(Waiter)
         case stop
     }
@@ -157,7 +157,7 @@ package final class Conductor: Sendable {
     /// Answers an order that will not be carried out, so that nobody waits for ever.
     private func refuse(_ order: Order) {
         switch order {
-        case .between(_, _, let refused): refused(published)
+        case .between(_, _, let refused): refused()
         case .await(let waiter):
             let last = published
             waiter.resume(waiter.isMet(last) ? last : nil)
@@ -181,7 +181,7 @@ package final class Conductor: Sendable {
             order(
                 .between(
                     { conductor in continuation.resume(returning: .success((conductor.published, read(conductor)))) }, whileHeld: whileHeld,
-                    refused: { _ in continuation.resume(returning: .failure(.shuttingDown)) }))
+                    refused: { continuation.resume(returning: .failure(.shuttingDown)) }))
         }
         return try answer.get()
     }
@@ -198,7 +198,7 @@ package final class Conductor: Sendable {
             order(
                 .between(
                     { conductor in continuation.resume(returning: jobs.map { conductor.attachToAll($0) }) },
-                    refused: { _ in continuation.resume(returning: jobs.map { _ in .failure(.shuttingDown) }) }))
+                    refused: { continuation.resume(returning: jobs.map { _ in .failure(.shuttingDown) }) }))
         }
     }
 
@@ -261,7 +261,7 @@ package final class Conductor: Sendable {
                     conductor.waiting.withLock { $0.append(injection) }
                     conductor.injectWhatIsDue()
                     conductor.wake()
-                }, refused: { _ in }))
+                }, refused: {}))
     }
 
     /// What transactions do to tables.
@@ -319,7 +319,7 @@ package final class Conductor: Sendable {
                         notes += now.apart.map { $0.value.note($0.key) }
                         let outboxes = parts[0].outboxes.map { $0.seal(record.epoch, openedAtMicros: record.openedAtMicros) }
                         continuation.resume(returning: Seal(record: record, tables: parts.flatMap(\.tables), notes: notes, outboxes: outboxes))
-                    }, whileHeld: .isRefused, refused: { _ in continuation.resume(returning: nil) }))
+                    }, whileHeld: .isRefused, refused: { continuation.resume(returning: nil) }))
         }
     }
 
@@ -385,7 +385,7 @@ package final class Conductor: Sendable {
                         switch unpublished.withLock({ $0 == nil }) ? .runs : whileHeld {
                         case .runs: work(self)
                         case .waits: deferred.append(order)
-                        case .isRefused: refused(published)
+                        case .isRefused: refused()
                         }
                     case .await(let waiter): settle(waiter, &waiters)
                     case .epochDone: preconditionFailure("no worker ends an epoch that is not open")

@@ -276,7 +276,7 @@ extension Engine {
     }
 
     /// Returns once a new view has what was there when it was attached; without the lock of definitions.
-    /// - Throws: what keeps it from that; the view is gone then.
+    /// - Throws: what keeps it from that; the view is gone then, or begins anew at the next start if the store could not be told any more.
     private func takeOver(
         _ object: CatalogObject, _ plan: StreamPlan, _ job: JobPlan, after before: Epoch, _ session: SessionContext, _ notices: inout [SQLError]
     ) async throws(SQLError) {
@@ -288,7 +288,7 @@ extension Engine {
             job.abandonment.abandon()
             conductor.wake()
         }
-        let ends = await sourceEnds(of: plan, &notices)
+        let ends = await sourceEnds(of: plan, cancellation, &notices)
         if plan.inputs.contains(where: { $0.kind == .source && ends[$0.id] == nil }), cancellation.settle() == nil {
             // Nobody knows for how long the broker is away.
             restoration.recovering[id] = Recovery()
@@ -307,6 +307,8 @@ extension Engine {
             failure = record.jobFailures[id] ?? ends.keys.lazy.compactMap { record.sourceFailures[$0] }.first
         } catch { failure = error }
         let cancelled = cancellation.settle()
+        // An engine that stops abandons all jobs; the epoch that runs then leaves their rows out.
+        if failure == nil, cancelled == nil, job.abandonment.isAbandoned, abandonments[id] === job.abandonment { failure = .shuttingDown }
         if cancelled != nil || failure != nil, creating.contains(id), catalog.object(id)?.name == object.name {
             await abandon(object)
             throw failure ?? (cancelled ?? .userRequest).error
@@ -334,14 +336,22 @@ extension Engine {
         await takeBack(object)
     }
 
+    /// How long a statement waits for what a source's connector knows. They have shorter limits of their own.
+    static let sourcePatience = Duration.seconds(60)
+
     /// The ends of the sources that a plan reads, as their connectors know them now; a source that cannot say is left out, with a warning.
-    private func sourceEnds(of plan: StreamPlan, _ notices: inout [SQLError]) async -> [ObjectID: [SourceSplit: SplitOffset]] {
+    private func sourceEnds(
+        of plan: StreamPlan, _ cancellation: CancellationHook, _ notices: inout [SQLError]
+    ) async -> [ObjectID: [SourceSplit: SplitOffset]] {
         var ends: [ObjectID: [SourceSplit: SplitOffset]] = [:]
         for case .source(let relation, _) in plan.nodes.map(\.operation) {
             guard let connector = sources.definition(relation.id)?.connector else { continue }
             do throws(SQLError) {
-                ends[relation.id] = try await offActor { () throws(SQLError) in try connector.highWatermarks(connector.currentSplits()) }
+                ends[relation.id] = try await offActor(for: Self.sourcePatience, unless: cancellation, what: "its connector") { () throws(SQLError) in
+                    try connector.highWatermarks(connector.currentSplits())
+                }
             } catch {
+                if cancellation.reason != nil { return ends }
                 notices.append(
                     SQLError(
                         SQLState("01000"), "source \"\(relation.name)\" does not answer: \(error.message)",

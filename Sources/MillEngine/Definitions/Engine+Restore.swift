@@ -276,6 +276,7 @@ extension Engine {
             record.jobFailures[id] != nil || wanted.keys.contains { record.sourceFailures[$0] != nil }
         }
         while true {
+            // Both waits end without an epoch when the engine stops.
             guard let record = try? await conductor.wait(until: { isThere($0) || hasFailed($0) || job.abandonment.isAbandoned }) else { return }
             guard !job.abandonment.isAbandoned, abandonments[id] === job.abandonment else { return }
             // With all that it had it can be read, whatever is wrong with a source from here on.

@@ -92,11 +92,12 @@ extension Engine {
             let splits: [SourceSplit]
             let ends: [SourceSplit: SplitOffset]
             do throws(SQLError) {
-                (splits, ends) = try await offActor { () throws(SQLError) in
+                (splits, ends) = try await offActor(for: Self.sourcePatience, unless: cancellation, what: "its connector") { () throws(SQLError) in
                     let splits = try definition.connector.currentSplits()
                     return (splits, try definition.connector.highWatermarks(splits))
                 }
             } catch {
+                if let reason = cancellation.reason { throw reason.error }
                 // The others' records are waited for all the same.
                 unheard.append(
                     SQLError(
@@ -125,6 +126,7 @@ extension Engine {
         if reached.hasOpenWatermarks {
             // What was read lets windows close; the next epoch does that.
             try await conductor.wait { cancellation.reason != nil || $0.epoch > reached.epoch }
+            if let reason = cancellation.reason { throw reason.error }
         }
         try await untilRecovered(restoration.recovering.keys, cancellation)
         return unheard + stopped(Set(sources.all.map(\.id)).union(paused.keys), reached)

@@ -27,7 +27,7 @@ extension Engine {
     /// Ends a transaction: its changes are durable and visible when this returns.
     ///
     /// - Throws: 40001 when others changed the same rows, 42P01 when a table was dropped meanwhile (nothing is stored); 58030 when the
-    ///   log failed, 57P01 when the server stops before the changes are visible.
+    ///   log failed, 57P01 when the server stops before the changes are visible; its detail says whether they are stored.
     package func commit(_ transaction: OpenTransaction) async throws(SQLError) {
         defer { locks.unlockAll(of: transaction) }
         let changed = transaction.changes.filter { !$0.value.isEmpty }.keys.sorted()
@@ -109,7 +109,12 @@ extension Engine {
             }
         }
         injectStaged(upTo: position)
-        let record = try await conductor.wait { $0.dmlPosition >= position }
+        let record: EpochRecord
+        do throws(SQLError) { record = try await conductor.wait { $0.dmlPosition >= position } } catch {
+            var error = error
+            if dmlLog != nil { error.detail = "The transaction is stored: its changes are visible after the next start." }
+            throw error
+        }
         staged.removeAll { $0.isInjected && $0.position <= record.dmlPosition }
     }
 
