@@ -20,6 +20,7 @@ struct Bench: AsyncParsableCommand {
         @Option(help: "Runs of each query.") var runs = 1
         @Option(help: "Milliseconds from one checkpoint of state on the disk to the next; 0: none.") var checkpointInterval = 0
         @Flag(help: "One JSON object a line on standard output.") var json = false
+        @Flag(help: "Wait for a line on standard input before each run; its end ends the program.") var paced = false
         @Flag(help: "Write the input and print the queries as statements instead of running them.") var statements = false
 
         func run() async throws {
@@ -42,7 +43,10 @@ struct Bench: AsyncParsableCommand {
             let yardstick = try bench.decodeYardstick(.system)
             report(yardstick, yardstick)
             for query in queries {
-                for _ in 0..<runs { report(try await bench.run(query, environment: environment, log: log), yardstick) }
+                for _ in 0..<runs {
+                    if paced, readLine() == nil { return }
+                    report(try await bench.run(query, environment: environment, log: log), yardstick)
+                }
             }
         }
 
