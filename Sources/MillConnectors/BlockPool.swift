@@ -1,5 +1,11 @@
 import Synchronization
 
+#if canImport(Glibc)
+import Glibc
+#else
+import Darwin
+#endif
+
 /// A buffer that records are read or copied into, and that chunks and their strings point into.
 ///
 /// The reader that got it writes it before the first chunk of it exists; then it is only read, until its last owner lets go and
@@ -8,29 +14,46 @@ final class Block: @unchecked Sendable {
     let start: UnsafeMutableRawPointer
     /// Bytes that may be filled; 64 more are there.
     let capacity: Int
-    private let pool: BlockPool?
+    private let pool: BlockPool
+    private let writer: pthread_t
 
-    fileprivate init(start: UnsafeMutableRawPointer, capacity: Int, pool: BlockPool?) {
-        self.start = start
-        self.capacity = capacity
+    fileprivate init(_ memory: BlockPool.Memory, pool: BlockPool) {
+        start = memory.start
+        capacity = memory.capacity
+        writer = memory.writer
         self.pool = pool
     }
 
-    deinit {
-        if let pool { pool.put(start, capacity) } else { start.deallocate() }
-    }
+    deinit { pool.put(BlockPool.Memory(start: start, capacity: capacity, writer: writer)) }
 }
 
 /// Memory of blocks, kept for the next ones: fresh pages cost more than reading into them. Enough for what several workers hold
 /// at once while rows go from one to the other. Safe from any thread.
+///
+/// A thread is given what it wrote before: writing over what another processor has written or read last takes up to twenty times as long.
 final class BlockPool: Sendable {
     static let slackBytes = 64
     private static let keptBytesMax = 32 << 20
 
-    private struct Free: @unchecked Sendable {
-        /// Each belongs to nobody else.
-        var blocks: [(start: UnsafeMutableRawPointer, capacity: Int)] = []
+    /// Belongs to nobody else.
+    fileprivate struct Memory: @unchecked Sendable {
+        var start: UnsafeMutableRawPointer
+        var capacity: Int
+        /// The thread that it was taken by.
+        var writer: pthread_t
+    }
+
+    private struct Free {
+        var blocks: [Memory] = []
         var byteCount = 0
+
+        /// The one that was put back last of those that a thread wrote; when as much is kept as may be, of all.
+        func index(fitting capacity: Int, for writer: pthread_t) -> Int? {
+            // A much larger one stays for whoever needs its size.
+            func fits(_ block: Memory) -> Bool { block.capacity >= capacity && block.capacity <= 2 * capacity }
+            if let own = blocks.lastIndex(where: { $0.writer == writer && fits($0) }) { return own }
+            return byteCount + capacity > BlockPool.keptBytesMax ? blocks.firstIndex(where: fits) : nil
+        }
     }
 
     private let free = Mutex(Free())
@@ -41,25 +64,29 @@ final class BlockPool: Sendable {
         }
     }
 
-    /// A block of at least `capacity` bytes.
+    /// A block of at least `capacity` bytes, for this thread to fill.
     func take(_ capacity: Int) -> Block {
-        let kept = free.withLock { free -> (start: UnsafeMutableRawPointer, capacity: Int)? in
-            // A much larger one stays for whoever needs its size.
-            guard let index = free.blocks.lastIndex(where: { $0.capacity >= capacity && $0.capacity <= 2 * capacity }) else { return nil }
+        let writer = pthread_self()
+        let kept = free.withLock { free -> Memory? in
+            guard let index = free.index(fitting: capacity, for: writer) else { return nil }
             free.byteCount -= free.blocks[index].capacity
             return free.blocks.remove(at: index)
         }
-        if let kept { return Block(start: kept.start, capacity: kept.capacity, pool: self) }
-        return Block(start: .allocate(byteCount: capacity + Self.slackBytes, alignment: 64), capacity: capacity, pool: self)
+        if var kept {
+            kept.writer = writer
+            return Block(kept, pool: self)
+        }
+        let start = UnsafeMutableRawPointer.allocate(byteCount: capacity + Self.slackBytes, alignment: 64)
+        return Block(Memory(start: start, capacity: capacity, writer: writer), pool: self)
     }
 
-    fileprivate func put(_ start: UnsafeMutableRawPointer, _ capacity: Int) {
+    fileprivate func put(_ memory: Memory) {
         let refused = free.withLock { free -> Bool in
-            guard free.byteCount + capacity <= Self.keptBytesMax else { return true }
-            free.byteCount += capacity
-            free.blocks.append((start, capacity))
+            guard free.byteCount + memory.capacity <= Self.keptBytesMax else { return true }
+            free.byteCount += memory.capacity
+            free.blocks.append(memory)
             return false
         }
-        if refused { start.deallocate() }
+        if refused { memory.start.deallocate() }
     }
 }
