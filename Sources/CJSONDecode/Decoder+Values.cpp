@@ -12,8 +12,11 @@ namespace mill {
 bool Decoder::string_extent(uint32_t token, uint32_t &length) {
   const uint32_t open = tokens_[token];
   uint32_t close = tokens_[token + 1] - 1;
-  while (close > open && is_space(bytes_[close])) --close;
-  if (close <= open || bytes_[close] != '"') return fail(MILL_JSON_MALFORMED);
+  if (bytes_[close] != '"') [[unlikely]] {
+    while (close > open && is_space(bytes_[close])) --close;
+    if (bytes_[close] != '"') return fail(MILL_JSON_MALFORMED);
+  }
+  if (close <= open) return fail(MILL_JSON_MALFORMED);
   length = close - open - 1;
   return true;
 }
@@ -43,7 +46,7 @@ bool Decoder::read_value(FieldState &field, int32_t index, uint32_t &token) {
   return read_literal(field, index, token);
 }
 
-inline bool Decoder::read_string(FieldState &field, int32_t index, uint32_t &token) {
+[[gnu::always_inline]] inline bool Decoder::read_string(FieldState &field, int32_t index, uint32_t &token) {
   const uint8_t *text = bytes_ + tokens_[token] + 1;
   uint32_t length;
   if (!string_extent(token, length)) return false;
@@ -79,7 +82,7 @@ inline bool Decoder::read_string(FieldState &field, int32_t index, uint32_t &tok
   return true;
 }
 
-inline bool Decoder::read_number(FieldState &field, int32_t index, uint32_t &token) {
+[[gnu::always_inline]] inline bool Decoder::read_number(FieldState &field, int32_t index, uint32_t &token) {
   const uint8_t *text = bytes_ + tokens_[token];
   if (field.kind == MILL_JSON_INT64 || field.kind == MILL_JSON_INT32) [[likely]] {
     // Digits that fill the token.

@@ -11,6 +11,8 @@ namespace mill {
 namespace {
 
 constexpr uint32_t depth_max = 1024;
+/// Longer ones are looked up each time.
+constexpr uint32_t expectation_bytes_max = 64;
 
 }  // namespace
 
@@ -22,27 +24,26 @@ bool Decoder::walk_record(uint32_t &at, uint32_t end) {
     if (!skip_value(token)) return fail_within(end, token);
     return fail(tokens_[token] < end ? MILL_JSON_TRAILING : MILL_JSON_NOT_OBJECT);
   }
-  ++token;
-  if (bytes_[tokens_[token]] == '}') {
-    ++token;
-  } else {
-    for (uint32_t place = 0;; ++place) {
-      if (bytes_[tokens_[token]] != '"') return fail(MILL_JSON_MALFORMED);
-      Expectation &expected = expectations_[place < expectations_.size() ? place : expectations_.size() - 1];
-      int32_t field;
-      bool exact;
-      if (!read_key(token, expected, field, exact)) return fail_within(end, token);
-      if (bytes_[tokens_[token + 1]] != ':') return fail(MILL_JSON_MALFORMED);
-      token += 2;
-      if (!(field >= 0 ? read_member(field, exact, token) : skip_value(token))) return fail_within(end, token);
-      uint8_t next = bytes_[tokens_[token]];
-      ++token;
-      if (next == ',') continue;
-      if (next == '}') break;
-      return fail(MILL_JSON_MALFORMED);
+  // Each turn stands at the bracket or comma before a member, or at the bracket that ends the record.
+  Expectation *expected = expectations_.data(), *const last = expected + expectations_.size() - 1;
+  for (;;) {
+    int32_t field = expected->field;
+    bool exact = expected->exact;
+    if (!expected->is_at(bytes_, tokens_[token], end)) [[unlikely]] {
+      const bool first = token == at;
+      if (bytes_[tokens_[token + first]] == '}') {
+        token += first;
+        break;
+      }
+      if (!first && bytes_[tokens_[token]] != ',') return fail(MILL_JSON_MALFORMED);
+      if (!read_key(token, *expected, field, exact)) return fail_within(end, token + 1);
     }
+    token += 3;
+    if (!(field >= 0 ? read_member(field, exact, token) : skip_value(token))) return fail_within(end, token);
+    if (expected != last) ++expected;
   }
-  if (tokens_[token - 1] >= end) return fail(MILL_JSON_MALFORMED);
+  if (tokens_[token] >= end) return fail(MILL_JSON_MALFORMED);
+  ++token;
   if (tokens_[token] < end) return fail(MILL_JSON_TRAILING);
   at = token;
   return true;
@@ -51,43 +52,39 @@ bool Decoder::walk_record(uint32_t &at, uint32_t end) {
 /// A walk failed at a token. One of another record says nothing of this one, but that it ended too early.
 bool Decoder::fail_within(uint32_t end, uint32_t token) { return tokens_[token] < end ? false : fail(MILL_JSON_MALFORMED); }
 
-/// The declared field of a key, -1 for none. The expected key is proven by its bytes up to the closing quote, which is all there
-/// is to prove: an expected key has no backslash and no quote.
-inline bool Decoder::read_key(uint32_t token, Expectation &expected, int32_t &field, bool &exact) {
-  const uint8_t *key = bytes_ + tokens_[token] + 1;
-  if (expected.length != 0) {
-    uint64_t difference = ((load64(key) ^ expected.low) & expected.low_mask) | ((load64(key + 8) ^ expected.high) & expected.high_mask);
-    if (difference == 0 && (expected.length <= 16 || std::memcmp(key + 16, expected.rest.data(), expected.length - 16) == 0)) {
-      field = expected.field;
-      exact = expected.exact;
-      return true;
-    }
-  }
+/// The declared field of the member after a bracket or comma, -1 for none; proves its key and colon, and expects them in records to come.
+bool Decoder::read_key(uint32_t token, Expectation &expected, int32_t &field, bool &exact) {
+  field = -1;
+  exact = false;
+  if (bytes_[tokens_[token + 1]] != '"') return fail(MILL_JSON_MALFORMED);
+  const uint8_t *key = bytes_ + tokens_[token + 1] + 1;
   uint32_t length;
-  if (!string_extent(token, length)) return false;
-  if (escapes_ && has_backslash(key, length)) {
+  if (!string_extent(token + 1, length)) return false;
+  const bool escaped = escapes_ && has_backslash(key, length);
+  if (escaped) {
     if (!escapes_are_valid(key, length)) return fail(MILL_JSON_INVALID_ESCAPE);
     // Rewritten beside the arena's live bytes and not kept. A key that is no text matches nothing.
     uint8_t *text = arena_.reserve(length + 16);
     uint32_t written;
-    field = -1;
-    if (unescape(key, length, text, written) != MILL_JSON_OK) return true;
-    Expectation none;
-    return find_field(text, written, none, field, exact);
+    if (unescape(key, length, text, written) == MILL_JSON_OK) find_field(text, written, field, exact);
+  } else {
+    find_field(key, length, field, exact);
   }
-  return find_field(key, length, expected, field, exact);
+  if (bytes_[tokens_[token + 2]] != ':') return fail(MILL_JSON_MALFORMED);
+  const uint8_t *start = bytes_ + tokens_[token];
+  const uint32_t whole = tokens_[token + 2] + 1 - tokens_[token];
+  if (!escaped && whole <= expectation_bytes_max) expected.learn(start, whole, field, exact);
+  return true;
 }
 
-bool Decoder::find_field(const uint8_t *key, uint32_t length, Expectation &expected, int32_t &field, bool &exact) {
-  field = -1;
-  exact = false;
+void Decoder::find_field(const uint8_t *key, uint32_t length, int32_t &field, bool &exact) const {
   for (size_t i = 0; i < fields_.size(); ++i) {
     const std::string &name = fields_[i].name;
     if (name.size() != length) continue;
     if (std::memcmp(name.data(), key, length) == 0) {
       field = int32_t(i);
       exact = true;
-      break;
+      return;
     }
     if (field >= 0) continue;
     const std::string &folded = fields_[i].folded;
@@ -95,25 +92,6 @@ bool Decoder::find_field(const uint8_t *key, uint32_t length, Expectation &expec
     while (same < length && lower(key[same]) == uint8_t(folded[same])) ++same;
     if (same == length) field = int32_t(i);
   }
-  if (length < 48) {
-    const uint32_t whole = length + 1;
-    expected.length = whole;
-    expected.field = field;
-    expected.exact = exact;
-    expected.low_mask = low_bytes(whole);
-    expected.high_mask = whole > 8 ? low_bytes(whole - 8) : 0;
-    uint8_t padded[16] = {};
-    std::memcpy(padded, key, whole < 16 ? length : 16);
-    if (whole <= 16) padded[length] = '"';
-    expected.low = load64(padded) & expected.low_mask;
-    expected.high = load64(padded + 8) & expected.high_mask;
-    expected.rest.clear();
-    if (whole > 16) {
-      expected.rest.assign(reinterpret_cast<const char *>(key) + 16, length - 16);
-      expected.rest.push_back('"');
-    }
-  }
-  return true;
 }
 
 /// A declared field's value. The last of equal keys wins, and one that matches to the letter wins over one that does so but for case.

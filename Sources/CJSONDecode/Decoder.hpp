@@ -9,17 +9,18 @@
 //    A newline follows each record and cannot lie in a string, so the tokens of one record never depend on another record. Where
 //    records do not lie like that in the buffer, they are first copied to where they do.
 // 2. A window that stage 1 refuses is cut in eight and tried again, down to the records at fault.
-// 3. Each record is walked token by token with the full grammar; every value is checked, wanted or not. The field of each key is
-//    foretold from the same place in the record before, and proven by comparing the bytes.
+// 3. Each record is walked token by token with the full grammar; every value is checked, wanted or not. What leads to each value
+//    (comma, key, colon) is expected to be as it was at that place in an earlier record, and proven by comparing the bytes.
 //
 // Strings without escapes are not copied: their views point into the input. Invariant of the walk: a position of a token is only
 // advanced after its byte was proven to be a token, and the byte at the window's end is a newline, which is none; so no read goes
 // beyond the list of tokens.
 //
 // Acceptance depends on the record alone: the fields are checked the same whether wanted or not, and memory of earlier records
-// (foretold fields, the last day) never changes a result.
+// (what is expected, the last day) never changes a result.
 
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -30,14 +31,33 @@
 
 namespace mill {
 
-/// What key to expect at a place in the record.
+/// What to expect at a place in the record: the bytes that led to the value there in an earlier record, from the bracket or comma to the
+/// colon. They have no backslash, so finding them again proves three tokens and the key at once.
 struct Expectation {
-  /// The key's bytes and its closing quote; 0 when nothing is expected.
-  uint32_t length = 0;
+  /// Expecting nothing: no record has a zero byte where a token is.
+  uint32_t length = 1;
   int32_t field = -1;
   bool exact = false;
-  uint64_t low = 0, low_mask = 0, high = 0, high_mask = 0;
+  uint64_t low = 0, low_mask = 0xFF, high = 0, high_mask = 0;
   std::string rest;
+
+  /// Whether a record that ends at `end` has them at `at`.
+  bool is_at(const uint8_t *bytes, uint32_t at, uint32_t end) const {
+    const uint8_t *p = bytes + at;
+    if (((load64(p) ^ low) & low_mask) | ((load64(p + 8) ^ high) & high_mask)) return false;
+    return length <= 16 || (at + length <= end && std::memcmp(p + 16, rest.data(), length - 16) == 0);
+  }
+
+  void learn(const uint8_t *p, uint32_t count, int32_t declared, bool to_the_letter) {
+    length = count;
+    field = declared;
+    exact = to_the_letter;
+    low_mask = low_bytes(count);
+    high_mask = count > 8 ? low_bytes(count - 8) : 0;
+    low = load64(p) & low_mask;
+    high = load64(p + 8) & high_mask;
+    rest.assign(reinterpret_cast<const char *>(p) + 16, count > 16 ? count - 16 : 0);
+  }
 };
 
 class Decoder : ValueReader {
@@ -66,7 +86,7 @@ class Decoder : ValueReader {
 
   bool walk_record(uint32_t &token, uint32_t end);
   bool read_key(uint32_t token, Expectation &expected, int32_t &field, bool &exact);
-  bool find_field(const uint8_t *key, uint32_t length, Expectation &expected, int32_t &field, bool &exact);
+  void find_field(const uint8_t *key, uint32_t length, int32_t &field, bool &exact) const;
   bool read_member(int32_t field, bool exact, uint32_t &token);
   bool read_value(FieldState &field, int32_t index, uint32_t &token);
   bool read_string(FieldState &field, int32_t index, uint32_t &token);

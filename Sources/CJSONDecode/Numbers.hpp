@@ -108,7 +108,7 @@ inline uint32_t decimal_to_int64(ReadDecimal value, int64_t &result) {
 }
 
 /// Up to 16 digits by two words. False for anything else, and for a leading zero, which takes the long way.
-inline bool fast_digits(const uint8_t *digits, uint32_t count, uint64_t &value) {
+[[gnu::always_inline]] inline bool fast_digits(const uint8_t *digits, uint32_t count, uint64_t &value) {
   if (count - 1 >= 16 || (*digits == '0' && count != 1)) return false;
   if (count <= 8) {
     const unsigned shift = 64 - 8 * count;

@@ -194,6 +194,28 @@ import Testing
         }
     }
 
+    /// What a decoder expects from the records before never decides about a record: one that has seen many reads as one that has seen none.
+    @Test func recordsBeforeDoNotChangeWhatIsReadOfARecord() {
+        for length in [1, 6, 7, 11, 12, 13, 14, 15, 29, 60, 61, 62, 80] {
+            let key = String(repeating: "k", count: length)
+            let fields = [Field(key, .int64), Field("z", .varchar)]
+            let whole = "{\"\(key)\":1,\"z\":\"a\"}"
+            var records = [
+                whole, "{\"\(key.dropLast())j\":2,\"z\":\"b\"}", "{\"\(key.uppercased())\":3}", "{\"\(key)\" :4,\"z\":null}",
+                "{\n  \"\(key)\" : 5,\n  \"z\" : \"e\"\n}", "{\"z\":\"f\",\"\(key)\":6}", "{\"\(key)k\":7}", "{\"\\u006b\(key.dropFirst())\":8,\"z\":\"h\"}",
+                "{\"\(key)\":9,\"z\":\"i\",\"z\":\"j\"}", "{\"\(key)\":10,}", "{}", "{\"\(key)\",\"z\"}", "{,\"\(key)\":1}", "{\"\(key)\":1 \"z\":\"a\"}",
+            ]
+            records += (1..<whole.utf8.count).map { String(whole.prefix($0)) }
+            records = records.flatMap { [whole, $0] } + [whole]
+            for layout in ChunkLayout.allCases {
+                let decoded = JSONRecordDecoder(fields: fields, wanted: [.field(0), .field(1)]).decode(.records(records, layout))
+                let alone = records.map { JSONRecordDecoder(fields: fields, wanted: [.field(0), .field(1)]).decode(.records([$0], layout)) }
+                #expect(decoded.rows == alone.flatMap(\.rows), "a key of \(length) letters")
+                #expect(decoded.rejects.map(\.reason) == alone.flatMap(\.rejects).map(\.reason), "a key of \(length) letters")
+            }
+        }
+    }
+
     @Test func hiddenColumnsFollowTheRecordsThatWereAccepted() {
         let decoder = JSONRecordDecoder(fields: [Field("a", .int64)], wanted: [.partition, .timestamp, .position, .field(0)])
         let decoded = decoder.decode(.records([#"{"a":1}"#, "{", #"{"a":3}"#, "[]", #"{"a":5}"#]))
