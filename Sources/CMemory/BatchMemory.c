@@ -4,7 +4,7 @@
 
 enum {
     ALIGNMENT = 64,
-    /// Sizes double in steps of a quarter, so no more than a fifth of a block is not asked for.
+    /// Sizes double in steps of a quarter, so no more than a fifth of a buffer is not asked for.
     STEPS = 4,
     LEAST_LOG2 = 8,
     MOST_LOG2 = 19,
@@ -18,14 +18,14 @@ enum {
 #endif
 #endif
 
-/// A block that is kept; the list lies in the blocks themselves.
-typedef struct Block {
-    struct Block *next;
-} Block;
+/// A buffer that is kept; the list lies in the buffers themselves.
+typedef struct Buffer {
+    struct Buffer *next;
+} Buffer;
 
 /// What one thread keeps.
 typedef struct {
-    Block *first[CLASSES];
+    Buffer *first[CLASSES];
     size_t kept_bytes;
     /// It gives back what it keeps when it ends.
     bool is_known;
@@ -43,9 +43,9 @@ static void release(void *memory) {
     Kept *of_thread = memory;
     for (int class = 0; class < CLASSES; class++) {
         while (of_thread->first[class] != NULL) {
-            Block *block = of_thread->first[class];
-            of_thread->first[class] = block->next;
-            free(block);
+            Buffer *buffer = of_thread->first[class];
+            of_thread->first[class] = buffer->next;
+            free(buffer);
         }
     }
     of_thread->kept_bytes = 0;
@@ -54,7 +54,7 @@ static void release(void *memory) {
 
 static void make_key(void) { has_ends = pthread_key_create(&ends, release) == 0; }
 
-/// The class of blocks for so many bytes, and how large they are; -1 for what is not kept.
+/// The class of buffers for so many bytes, and how large they are; -1 for what is not kept.
 static inline int class_of(size_t *size) {
     if (*size <= (size_t)1 << LEAST_LOG2) {
         *size = (size_t)1 << LEAST_LOG2;
@@ -75,10 +75,10 @@ static inline int class_of(size_t *size) {
 void *mill_batch_allocate(size_t size) {
     int class = class_of(&size);
     if (class >= 0 && kept.first[class] != NULL) {
-        Block *block = kept.first[class];
-        kept.first[class] = block->next;
+        Buffer *buffer = kept.first[class];
+        kept.first[class] = buffer->next;
         kept.kept_bytes -= size;
-        return block;
+        return buffer;
     }
     return aligned_alloc(ALIGNMENT, size);
 }
@@ -92,9 +92,9 @@ void mill_batch_free(void *memory, size_t size) {
             kept.is_known = has_ends && pthread_setspecific(ends, &kept) == 0;
         }
         if (kept.is_known) {
-            Block *block = memory;
-            block->next = kept.first[class];
-            kept.first[class] = block;
+            Buffer *buffer = memory;
+            buffer->next = kept.first[class];
+            kept.first[class] = buffer;
             kept.kept_bytes += size;
             return;
         }

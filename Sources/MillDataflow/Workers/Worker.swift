@@ -50,16 +50,16 @@ final class Worker: Sendable {
         let own = Shared(circuit: circuit)
         shared.withLock { $0 = own }
         defer { shared.withLock { $0 = nil } }
-        // Messages of an epoch that is not open yet: older than all in `inbox`.
-        var early: [(Epoch, PeerMessage)] = []
+        var inbox = Inbox()
         var inEpoch = false
-        // What was taken from the mailbox and is to be handled from `next` on.
-        var inbox: [Message] = []
-        var next = 0
 
         func receive(_ message: PeerMessage) {
             circuit.receive(message)
             if message.isWork { waiting.subtract(1, ordering: .relaxed) }
+        }
+
+        func serve() {
+            for message in inbox.messages(of: current, mailbox.take()) { receive(message) }
         }
 
         func handle(_ message: Message) -> Bool {
@@ -67,7 +67,7 @@ final class Worker: Sendable {
             case .stop: return false
             case .perform(let work): work(circuit)
             case .peer(let epoch, let message):
-                if inEpoch, epoch == current { receive(message) } else { early.append((epoch, message)) }
+                if inEpoch, epoch == current { receive(message) } else { inbox.keep(message, of: epoch) }
             case .openEpoch(let epoch, let budget, let watermarks, let lends):
                 current = epoch
                 inEpoch = true
@@ -85,29 +85,44 @@ final class Worker: Sendable {
             return true
         }
 
-        /// Takes in peers' rows and barriers of the running epoch, oldest first, so that no barrier overtakes the rows before it;
-        /// everything else keeps its place.
-        func serve() {
-            let waiting = early
-            early = []
-            for (epoch, message) in waiting {
-                if epoch == current { receive(message) } else { early.append((epoch, message)) }
+        while handle(inbox.next(from: mailbox)) {}
+    }
+
+    /// What was taken from the mailbox and is not handled yet.
+    private struct Inbox {
+        /// Messages of an epoch that is not open yet: older than all in `taken`.
+        private var early: [(Epoch, PeerMessage)] = []
+        private var taken: [Message] = []
+        /// The first of `taken` that is left.
+        private var first = 0
+
+        mutating func keep(_ message: PeerMessage, of epoch: Epoch) { early.append((epoch, message)) }
+
+        /// Waits for one when there is none.
+        mutating func next(from mailbox: Mailbox<Message>) -> Message {
+            if first == taken.count {
+                taken = mailbox.receive()
+                first = 0
             }
-            let messages = inbox[next...] + mailbox.take()
-            inbox = []
-            next = 0
-            for message in messages {
-                if case .peer(let epoch, let message) = message, epoch == current { receive(message) } else { inbox.append(message) }
-            }
+            first += 1
+            return taken[first - 1]
         }
 
-        while true {
-            if next == inbox.count {
-                inbox = mailbox.receive()
-                next = 0
+        /// Takes out peers' rows and barriers of the running epoch, oldest first, so that no barrier overtakes the rows before it;
+        /// everything else keeps its place.
+        mutating func messages(of epoch: Epoch, _ fresh: [Message]) -> [PeerMessage] {
+            var messages: [PeerMessage] = []
+            early.removeAll { (of, message) in
+                if of == epoch { messages.append(message) }
+                return of == epoch
             }
-            next += 1
-            guard handle(inbox[next - 1]) else { return }
+            var left: [Message] = []
+            for message in taken[first...] + fresh {
+                if case .peer(epoch, let message) = message { messages.append(message) } else { left.append(message) }
+            }
+            taken = left
+            first = 0
+            return messages
         }
     }
 
