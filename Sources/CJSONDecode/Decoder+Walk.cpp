@@ -36,7 +36,7 @@ bool Decoder::walk_record(uint32_t &at, uint32_t end) {
         break;
       }
       if (!first && bytes_[tokens_[token]] != ',') return fail(MILL_JSON_MALFORMED);
-      if (!read_key(token, *expected, field, exact)) return fail_within(end, token + 1);
+      if (!read_key(token, end, *expected, field, exact)) return fail_within(end, token + 1);
     }
     token += 3;
     if (!(field >= 0 ? read_member(field, exact, token) : skip_value(token))) return fail_within(end, token);
@@ -52,8 +52,9 @@ bool Decoder::walk_record(uint32_t &at, uint32_t end) {
 /// A walk failed at a token. One of another record says nothing of this one, but that it ended too early.
 bool Decoder::fail_within(uint32_t end, uint32_t token) { return tokens_[token] < end ? false : fail(MILL_JSON_MALFORMED); }
 
-/// The declared field of the member after a bracket or comma, -1 for none; proves its key and colon, and expects them in records to come.
-bool Decoder::read_key(uint32_t token, Expectation &expected, int32_t &field, bool &exact) {
+/// The declared field of the member after a bracket or comma, -1 for none; proves its key and colon, and expects them in records to come
+/// if they lie in this one, which ends at `end`.
+bool Decoder::read_key(uint32_t token, uint32_t end, Expectation &expected, int32_t &field, bool &exact) {
   field = -1;
   exact = false;
   if (bytes_[tokens_[token + 1]] != '"') return fail(MILL_JSON_MALFORMED);
@@ -73,7 +74,7 @@ bool Decoder::read_key(uint32_t token, Expectation &expected, int32_t &field, bo
   if (bytes_[tokens_[token + 2]] != ':') return fail(MILL_JSON_MALFORMED);
   const uint8_t *start = bytes_ + tokens_[token];
   const uint32_t whole = tokens_[token + 2] + 1 - tokens_[token];
-  if (!escaped && whole <= expectation_bytes_max) expected.learn(start, whole, field, exact);
+  if (!escaped && tokens_[token + 2] < end && whole <= expectation_bytes_max) expected.learn(start, whole, field, exact);
   return true;
 }
 

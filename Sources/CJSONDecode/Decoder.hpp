@@ -34,18 +34,18 @@ namespace mill {
 /// What to expect at a place in the record: the bytes that led to the value there in an earlier record, from the bracket or comma to the
 /// colon. They have no backslash, so finding them again proves three tokens and the key at once.
 struct Expectation {
-  /// Expecting nothing: no record has a zero byte where a token is.
+  /// Expecting nothing: no token begins with white space, and the byte at a window's end is a newline or a carriage return.
   uint32_t length = 1;
   int32_t field = -1;
   bool exact = false;
-  uint64_t low = 0, low_mask = 0xFF, high = 0, high_mask = 0;
+  uint64_t low = ' ', low_mask = 0xFF, high = 0, high_mask = 0;
   std::string rest;
 
-  /// Whether a record that ends at `end` has them at `at`.
+  /// Whether a record that ends at `end` has them at `at`, all of them: its list of tokens has these three then.
   bool is_at(const uint8_t *bytes, uint32_t at, uint32_t end) const {
     const uint8_t *p = bytes + at;
     if (((load64(p) ^ low) & low_mask) | ((load64(p + 8) ^ high) & high_mask)) return false;
-    return length <= 16 || (at + length <= end && std::memcmp(p + 16, rest.data(), length - 16) == 0);
+    return at + length <= end && (length <= 16 || std::memcmp(p + 16, rest.data(), length - 16) == 0);
   }
 
   void learn(const uint8_t *p, uint32_t count, int32_t declared, bool to_the_letter) {
@@ -85,7 +85,7 @@ class Decoder : ValueReader {
   void walk_all(const Placed *placed, uint32_t count, uint32_t base, uint32_t *row_records);
 
   bool walk_record(uint32_t &token, uint32_t end);
-  bool read_key(uint32_t token, Expectation &expected, int32_t &field, bool &exact);
+  bool read_key(uint32_t token, uint32_t end, Expectation &expected, int32_t &field, bool &exact);
   void find_field(const uint8_t *key, uint32_t length, int32_t &field, bool &exact) const;
   bool read_member(int32_t field, bool exact, uint32_t &token);
   bool read_value(FieldState &field, int32_t index, uint32_t &token);

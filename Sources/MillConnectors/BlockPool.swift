@@ -80,13 +80,22 @@ final class BlockPool: Sendable {
         return Block(Memory(start: start, capacity: capacity, writer: writer), pool: self)
     }
 
+    /// What was put back longest ago makes room: a thread that wrote it may have ended, or asks for another size now.
     fileprivate func put(_ memory: Memory) {
-        let refused = free.withLock { free -> Bool in
-            guard free.byteCount + memory.capacity <= Self.keptBytesMax else { return true }
-            free.byteCount += memory.capacity
-            free.blocks.append(memory)
-            return false
+        let evicted = free.withLock { free -> [Memory] in
+            guard memory.capacity <= Self.keptBytesMax else { return [memory] }
+            var count = 0
+            while free.byteCount + memory.capacity > Self.keptBytesMax {
+                free.byteCount -= free.blocks[count].capacity
+                count += 1
+            }
+            defer {
+                free.blocks.removeFirst(count)
+                free.byteCount += memory.capacity
+                free.blocks.append(memory)
+            }
+            return Array(free.blocks[..<count])
         }
-        if refused { memory.start.deallocate() }
+        for block in evicted { block.start.deallocate() }
     }
 }

@@ -62,7 +62,11 @@ package actor Engine {
     nonisolated let onRejects: SourceInput.RejectHandler
     var catalog: Catalog
     let definitions = AsyncLock()
+    /// Cancelled when the engine has stopped: who only tidies up does not wait any more.
+    nonisolated let ending = CancellationHook()
     nonisolated let locks = WriteLocks()
+    /// For queries and for what blocks.
+    nonisolated let threads = ThreadPool()
     /// Where transactions are made durable; nil for an engine without a data directory.
     nonisolated let dmlLog: DMLLog?
     /// Transactions that are ordered and not yet visible, by position.
@@ -193,6 +197,7 @@ package actor Engine {
         restoration.cancel()
         await stopSinks()
         for abandonment in abandonments.values { abandonment.abandon() }
+        ending.cancel()
         conductor.stop()
     }
 
@@ -270,7 +275,7 @@ package actor Engine {
     nonisolated func offActor<T: Sendable>(_ body: @escaping @Sendable () throws(SQLError) -> T) async throws(SQLError) -> T {
         let result: Result<T, SQLError> = await withCheckedContinuation { continuation in
             do throws(ThreadFailure) {
-                _ = try PinnedThread {
+                try threads.run {
                     do throws(SQLError) { continuation.resume(returning: .success(try body())) } catch { continuation.resume(returning: .failure(error)) }
                 }
             } catch { continuation.resume(returning: .failure(error.sqlError)) }

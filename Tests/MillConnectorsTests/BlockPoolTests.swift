@@ -15,6 +15,17 @@ import Testing
         #expect(address(of: pool) == mine)
     }
 
+    /// Blocks of another size fill the pool, as after a backfill.
+    @Test func blocksOfASizeThatNobodyAsksForMakeRoom() {
+        let pool = BlockPool()
+        do {
+            let large = (0..<40).map { _ in pool.take(1 << 20) }
+            #expect(large.count == 40)
+        }
+        let small = address(of: pool)
+        #expect(address(of: pool) == small)
+    }
+
     /// Where the block was that this thread is given, and gives back.
     private func address(of pool: BlockPool) -> Int { Int(bitPattern: pool.take(1000).start) }
 }

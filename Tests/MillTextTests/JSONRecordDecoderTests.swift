@@ -216,6 +216,25 @@ import Testing
         }
     }
 
+    /// Bytes that would be expected lie behind the record or its window, and a zero byte is no token to expect anything at.
+    @Test func nothingIsExpectedBeyondARecord() {
+        let fields = [Field("a", .varchar), Field("b", .varchar)]
+        for records in [
+            ["{\"b\":1,\n\"a\":2}", "{\"b\":1,", "\"a\":5}"], ["{\n\"a\":2}", "{", "\"a\":5}"], ["{\n\"a\":2}", "{"], ["{", "\"b\":5}", "{", "\"b\":5}"],
+            ["{\"a\":1 \0::2}"], ["{\"a\":1,\"b\":2}", "{\"a\":1 \0::2}"], ["{\0::2}"], ["{\"x\":[\(String(repeating: "1,", count: 50_000))1]}", "{\"a\":1,\"a\":1,\"a\":1 \0"],
+        ] {
+            for layout in ChunkLayout.allCases {
+                let alone = records.map { JSONRecordDecoder(fields: fields, wanted: [.field(0), .field(1)]).decode(.records([$0], layout)) }
+                let decoder = JSONRecordDecoder(fields: fields, wanted: [.field(0), .field(1)])
+                for _ in 0..<3 {
+                    let decoded = decoder.decode(.records(records, layout))
+                    #expect(decoded.rows == alone.flatMap(\.rows), "\(records)")
+                    #expect(decoded.rejects.map(\.reason) == alone.flatMap(\.rejects).map(\.reason), "\(records)")
+                }
+            }
+        }
+    }
+
     @Test func hiddenColumnsFollowTheRecordsThatWereAccepted() {
         let decoder = JSONRecordDecoder(fields: [Field("a", .int64)], wanted: [.partition, .timestamp, .position, .field(0)])
         let decoded = decoder.decode(.records([#"{"a":1}"#, "{", #"{"a":3}"#, "[]", #"{"a":5}"#]))

@@ -331,7 +331,8 @@ extension Engine {
     private func abandon(_ object: CatalogObject) async {
         // At once: the epoch that the job is in may never end without it.
         abandonments[object.id]?.abandon()
-        await definitions.lock()
+        // After a stop the store has it as a view in creation, which begins anew at the next start.
+        guard (try? await definitions.lock(unless: ending)) != nil else { return }
         defer { definitions.unlock() }
         await takeBack(object)
     }

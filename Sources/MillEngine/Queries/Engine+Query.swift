@@ -30,7 +30,8 @@ extension Engine {
             return StreamProperties(uniqueKey: unique(id).uniqueKey, appendOnly: !isChanged, distribution: .any)
         }
         var run = QueryRun(
-            plan: plan, order: query.order, limit: query.limit, offset: query.offset, visible: query.visible, raisesErrors: session.raisesErrors)
+            plan: plan, order: query.order, limit: query.limit, offset: query.offset, visible: query.visible, raisesErrors: session.raisesErrors,
+            threads: threads)
         var stored: [ObjectID: RelationReference] = [:]
         var sourceIDs: Set<ObjectID> = []
         var files: [RelationReference] = []

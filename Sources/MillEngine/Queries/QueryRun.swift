@@ -6,7 +6,7 @@ import MillExpr
 package import MillIO
 package import MillPlan
 
-/// An ad-hoc query: the same operators as a live view, run over what is there, on a thread of its own.
+/// An ad-hoc query: the same operators as a live view, run over what is there, on a thread that does nothing else meanwhile.
 ///
 /// One epoch over one worker's worth of circuit. Rows of relations come as batches of one published epoch; a source is read from
 /// its origin up to `end`. An append-only plan without an order streams its rows; every other result is consolidated first,
@@ -26,6 +26,7 @@ package struct QueryRun: Sendable {
     package var raisesErrors: Bool
     /// What the reader should know of the rows.
     package var warnings: [SQLError] = []
+    private let threads: ThreadPool
 
     /// A table of an attached catalog as a query sees it.
     package struct TableRange: Sendable {
@@ -64,7 +65,7 @@ package struct QueryRun: Sendable {
 
     package init(
         plan: StreamPlan, order: [SortKey] = [], limit: Int? = nil, offset: Int = 0, visible: Int, relations: [ObjectID: [DeltaBatch]] = [:],
-        sources: [ObjectID: SourceRange] = [:], raisesErrors: Bool = true
+        sources: [ObjectID: SourceRange] = [:], raisesErrors: Bool = true, threads: ThreadPool
     ) {
         self.plan = plan
         self.order = order
@@ -74,13 +75,14 @@ package struct QueryRun: Sendable {
         self.relations = relations
         self.sources = sources
         self.raisesErrors = raisesErrors
+        self.threads = threads
     }
 
     /// Starts the query; rows arrive in the channel.
     package func start() -> RowChannel {
         let channel = RowChannel()
         do throws(ThreadFailure) {
-            _ = try PinnedThread { [self] in
+            try threads.run { [self] in
                 do throws(SQLError) {
                     try QueryCircuit(self, channel).run()
                     channel.finish()
