@@ -60,7 +60,7 @@ let modules: [Module] = [
         name: "MillConnectors",
         uses: [
             "MillBase", "MillColumnar", "MillIO", "MillText", "MillLog", "MillKafkaWire", "MillParquet", "MillConnectorKit", "MillHTTPClient",
-            "MillObjectStore", "MillIceberg", "MillCatalogClient", "CRdkafka",
+            "MillObjectStore", "MillIceberg", "MillCatalogClient", "CMemory", "CRdkafka",
         ]),
     Module(
         name: "MillLakeCatalog", uses: ["MillBase", "MillColumnar", "MillIO", "MillObjectStore", "MillIceberg", "CCrypto"], packages: [("GRDB", "GRDB.swift")]),

@@ -1,5 +1,6 @@
 #include "CMemory.h"
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 enum {
@@ -10,6 +11,8 @@ enum {
     MOST_LOG2 = 19,
     CLASSES = (MOST_LOG2 - LEAST_LOG2) * STEPS + 1,
     KEPT_BYTES_MAX = 4 << 20,
+    /// So much of what others took is freed after a buffer of theirs before that is used again: no cache of theirs holds it then.
+    WAITING_BYTES = 2 << 20,
 };
 
 #if defined(__has_feature)
@@ -18,37 +21,54 @@ enum {
 #endif
 #endif
 
-/// A buffer that is kept; the list lies in the buffers themselves.
+typedef struct Kept Kept;
+
+/// What lies before the bytes of a buffer that may be kept, as long as an alignment.
 typedef struct Buffer {
+    /// Of those that are kept.
     struct Buffer *next;
+    /// By the thread that has these.
+    Kept *taken_by;
 } Buffer;
 
-/// What one thread keeps.
-typedef struct {
+/// What one thread keeps: used again at once, while its cache has it. What others took and wrote lies in their caches as well; where those lie
+/// far away it waits, as writing to it takes up to seven times as long as to what no cache has.
+struct Kept {
     Buffer *first[CLASSES];
-    size_t kept_bytes;
+    size_t byte_count;
+    /// What waits, in the order in which it was freed.
+    Buffer *waiting_first[CLASSES];
+    Buffer *waiting_last[CLASSES];
+    size_t waiting_byte_count;
     /// It gives back what it keeps when it ends.
     bool is_known;
     /// That has happened; others of its ends may free still.
     bool is_over;
-} Kept;
+};
 
 static _Thread_local Kept kept;
+static atomic_bool caches_are_far;
 static pthread_key_t ends;
 static bool has_ends;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void free_all(Buffer *buffer) {
+    while (buffer != NULL) {
+        Buffer *next = buffer->next;
+        free(buffer);
+        buffer = next;
+    }
+}
 
 /// As a thread ends.
 static void release(void *memory) {
     Kept *of_thread = memory;
     for (int class = 0; class < CLASSES; class++) {
-        while (of_thread->first[class] != NULL) {
-            Buffer *buffer = of_thread->first[class];
-            of_thread->first[class] = buffer->next;
-            free(buffer);
-        }
+        free_all(of_thread->first[class]);
+        free_all(of_thread->waiting_first[class]);
+        of_thread->first[class] = of_thread->waiting_first[class] = NULL;
     }
-    of_thread->kept_bytes = 0;
+    of_thread->byte_count = of_thread->waiting_byte_count = 0;
     of_thread->is_over = true;
 }
 
@@ -72,33 +92,69 @@ static inline int class_of(size_t *size) {
     return (log2 - LEAST_LOG2) * STEPS + (int)steps;
 }
 
-void *mill_batch_allocate(size_t size) {
-    int class = class_of(&size);
-    if (class >= 0 && kept.first[class] != NULL) {
-        Buffer *buffer = kept.first[class];
+/// One of `size` bytes that this thread keeps; NULL when there is none.
+static inline Buffer *take(int class, size_t size) {
+    Buffer *buffer = kept.first[class];
+    if (buffer != NULL) {
         kept.first[class] = buffer->next;
-        kept.kept_bytes -= size;
+        kept.byte_count -= size;
         return buffer;
     }
-    return aligned_alloc(ALIGNMENT, size);
+    buffer = kept.waiting_first[class];
+    if (buffer == NULL) return NULL;
+    if (kept.waiting_byte_count < WAITING_BYTES && atomic_load_explicit(&caches_are_far, memory_order_relaxed)) return NULL;
+    kept.waiting_first[class] = buffer->next;
+    kept.waiting_byte_count -= size;
+    return buffer;
+}
+
+/// Whether this thread keeps it from now on.
+static inline bool keep(Buffer *buffer, int class, size_t size) {
+#ifdef KEEPS_NOTHING
+    return false;
+#endif
+    bool waits = buffer->taken_by != &kept && atomic_load_explicit(&caches_are_far, memory_order_relaxed);
+    size_t *byte_count = waits ? &kept.waiting_byte_count : &kept.byte_count;
+    if (*byte_count + size > KEPT_BYTES_MAX || kept.is_over) return false;
+    if (!kept.is_known) {
+        pthread_once(&once, make_key);
+        kept.is_known = has_ends && pthread_setspecific(ends, &kept) == 0;
+        if (!kept.is_known) return false;
+    }
+    *byte_count += size;
+    if (!waits) {
+        buffer->next = kept.first[class];
+        kept.first[class] = buffer;
+        return true;
+    }
+    buffer->next = NULL;
+    if (kept.waiting_first[class] == NULL) {
+        kept.waiting_first[class] = buffer;
+    } else {
+        kept.waiting_last[class]->next = buffer;
+    }
+    kept.waiting_last[class] = buffer;
+    return true;
+}
+
+void *mill_batch_allocate(size_t size) {
+    int class = class_of(&size);
+    if (class < 0) return aligned_alloc(ALIGNMENT, size);
+    Buffer *buffer = take(class, size);
+    if (buffer == NULL) buffer = aligned_alloc(ALIGNMENT, ALIGNMENT + size);
+    if (buffer == NULL) return NULL;
+    buffer->taken_by = &kept;
+    return (char *)buffer + ALIGNMENT;
 }
 
 void mill_batch_free(void *memory, size_t size) {
     int class = class_of(&size);
-#ifndef KEEPS_NOTHING
-    if (class >= 0 && kept.kept_bytes + size <= KEPT_BYTES_MAX && !kept.is_over) {
-        if (!kept.is_known) {
-            pthread_once(&once, make_key);
-            kept.is_known = has_ends && pthread_setspecific(ends, &kept) == 0;
-        }
-        if (kept.is_known) {
-            Buffer *buffer = memory;
-            buffer->next = kept.first[class];
-            kept.first[class] = buffer;
-            kept.kept_bytes += size;
-            return;
-        }
+    if (class < 0) {
+        free(memory);
+        return;
     }
-#endif
-    free(memory);
+    Buffer *buffer = (Buffer *)((char *)memory - ALIGNMENT);
+    if (!keep(buffer, class, size)) free(buffer);
 }
+
+void mill_batch_caches_are_far(bool are_far) { atomic_store_explicit(&caches_are_far, are_far, memory_order_relaxed); }

@@ -1,3 +1,4 @@
+import CMemory
 import Synchronization
 
 #if canImport(Glibc)
@@ -16,12 +17,21 @@ final class Block: @unchecked Sendable {
     let capacity: Int
     private let pool: BlockPool
     private let writer: pthread_t
+    /// Of what the same thread wrote before; nil for other memory.
+    private let reuse: BlockPool.Reuse?
 
-    fileprivate init(_ memory: BlockPool.Memory, pool: BlockPool) {
+    fileprivate init(_ memory: BlockPool.Memory, _ reuse: BlockPool.Reuse?, pool: BlockPool) {
         start = memory.start
         capacity = memory.capacity
         writer = memory.writer
+        self.reuse = reuse
         self.pool = pool
+    }
+
+    /// For who writes so much of it at once: how long that took, so that the pool gives what is faster.
+    func filled(byteCount: Int, nanoseconds: UInt64) {
+        guard let reuse, byteCount >= BlockPool.timedBytesMin else { return }
+        pool.note(reuse, nanosPerByte: Double(nanoseconds) / Double(byteCount))
     }
 
     deinit { pool.put(BlockPool.Memory(start: start, capacity: capacity, writer: writer)) }
@@ -30,10 +40,16 @@ final class Block: @unchecked Sendable {
 /// Memory of blocks, kept for the next ones: fresh pages cost more than reading into them. Enough for what several workers hold
 /// at once while rows go from one to the other. Safe from any thread.
 ///
-/// A thread is given what it wrote before: writing over what another processor has written or read last takes up to twenty times as long.
+/// A thread is given what it wrote before: writing over what another processor has written takes up to twenty times as long. Of that, what was
+/// put back last is in its own cache. But a peer may have read it, and where processors lie far apart, it then takes three times as long as what
+/// no cache holds any more. A host moves them from one second to the next, so whoever fills blocks says how long it took.
 final class BlockPool: Sendable {
     static let slackBytes = 64
     private static let keptBytesMax = 32 << 20
+    /// Of a thread's own, so much is put back after the oldest before that is given: no cache of a peer holds it then.
+    private static let waitingBytes = 4 << 20
+    /// Of less, calling the system is what takes the time.
+    fileprivate static let timedBytesMin = 64 << 10
 
     /// Belongs to nobody else.
     fileprivate struct Memory: @unchecked Sendable {
@@ -43,16 +59,53 @@ final class BlockPool: Sendable {
         var writer: pthread_t
     }
 
+    /// Which one a thread is given of those that it wrote before.
+    fileprivate enum Reuse { case newest, oldest }
+
     private struct Free {
         var blocks: [Memory] = []
         var byteCount = 0
+        var fillTimes = FillTimes()
 
-        /// The one that was put back last of those that a thread wrote; when as much is kept as may be, of all.
-        func index(fitting capacity: Int, for writer: pthread_t) -> Int? {
+        /// One that a thread wrote; when as much is kept as may be, of all.
+        func index(fitting capacity: Int, for writer: pthread_t, _ reuse: Reuse) -> Int? {
             // A much larger one stays for whoever needs its size.
             func fits(_ block: Memory) -> Bool { block.capacity >= capacity && block.capacity <= 2 * capacity }
-            if let own = blocks.lastIndex(where: { $0.writer == writer && fits($0) }) { return own }
+            func isOwn(_ block: Memory) -> Bool { block.writer == writer && fits(block) }
+            switch reuse {
+            case .newest:
+                if let newest = blocks.lastIndex(where: isOwn) { return newest }
+            case .oldest:
+                let waiting = blocks.reduce(0) { isOwn($1) ? $0 + $1.capacity : $0 }
+                if waiting >= BlockPool.waitingBytes { return blocks.firstIndex(where: isOwn) }
+            }
             return byteCount + capacity > BlockPool.keptBytesMax ? blocks.firstIndex(where: fits) : nil
+        }
+    }
+
+    /// What filling took lately, of all threads.
+    private struct FillTimes {
+        /// Nanoseconds a byte, 0 before the first time.
+        private var newest = 0.0
+        private var oldest = 0.0
+        private var takeCount = 0
+
+        var isOldestFaster: Bool { oldest > 0 && oldest < newest }
+
+        /// What was faster; the other now and then, to see whether that has changed.
+        mutating func next() -> Reuse {
+            takeCount &+= 1
+            let isTried = takeCount % 32 == 0
+            return isOldestFaster != isTried ? .oldest : .newest
+        }
+
+        mutating func note(_ reuse: Reuse, _ nanosPerByte: Double) {
+            // Of a thread that lost its processor meanwhile, not all is the memory's.
+            func mean(_ before: Double) -> Double { before == 0 ? nanosPerByte : before + (min(nanosPerByte, 3 * before) - before) / 8 }
+            switch reuse {
+            case .newest: newest = mean(newest)
+            case .oldest: oldest = mean(oldest)
+            }
         }
     }
 
@@ -67,17 +120,28 @@ final class BlockPool: Sendable {
     /// A block of at least `capacity` bytes, for this thread to fill.
     func take(_ capacity: Int) -> Block {
         let writer = pthread_self()
-        let kept = free.withLock { free -> Memory? in
-            guard let index = free.index(fitting: capacity, for: writer) else { return nil }
+        let kept = free.withLock { free -> (memory: Memory, reuse: Reuse)? in
+            let reuse = free.fillTimes.next()
+            guard let index = free.index(fitting: capacity, for: writer, reuse) else { return nil }
             free.byteCount -= free.blocks[index].capacity
-            return free.blocks.remove(at: index)
+            return (free.blocks.remove(at: index), reuse)
         }
-        if var kept {
-            kept.writer = writer
-            return Block(kept, pool: self)
+        if var (memory, reuse) = kept {
+            let isOwn = memory.writer == writer
+            memory.writer = writer
+            return Block(memory, isOwn ? reuse : nil, pool: self)
         }
         let start = UnsafeMutableRawPointer.allocate(byteCount: capacity + Self.slackBytes, alignment: 64)
-        return Block(Memory(start: start, capacity: capacity, writer: writer), pool: self)
+        return Block(Memory(start: start, capacity: capacity, writer: writer), nil, pool: self)
+    }
+
+    fileprivate func note(_ reuse: Reuse, nanosPerByte: Double) {
+        free.withLock { free in
+            let before = free.fillTimes.isOldestFaster
+            free.fillTimes.note(reuse, nanosPerByte)
+            // As true of batches that peers have read as it is of blocks.
+            if free.fillTimes.isOldestFaster != before { mill_batch_caches_are_far(!before) }
+        }
     }
 
     /// What was put back longest ago makes room: a thread that wrote it may have ended, or asks for another size now.

@@ -26,6 +26,31 @@ import Testing
         #expect(address(of: pool) == small)
     }
 
+    /// As where a peer's processor has read what was put back last, and lies far from this one; and nearer again later.
+    @Test func whatIsFasterToFillIsGiven() {
+        let pool = BlockPool()
+        do {
+            let blocks = (0..<6).map { _ in pool.take(1 << 20) }
+            #expect(blocks.count == 6)
+        }
+        /// How many of the last takes were given what was put back last.
+        func fill(takes: Int, last: Int, newestNanos: UInt64) -> Int {
+            var before: UnsafeMutableRawPointer?
+            var newestCount = 0
+            for take in 0..<takes {
+                let block = pool.take(1 << 20)
+                let isNewest = block.start == before
+                if isNewest, take >= takes - last { newestCount += 1 }
+                before = block.start
+                block.filled(byteCount: 1 << 20, nanoseconds: isNewest ? newestNanos : 150_000)
+            }
+            return newestCount
+        }
+        #expect(fill(takes: 200, last: 64, newestNanos: 80_000) >= 60)
+        #expect(fill(takes: 200, last: 64, newestNanos: 300_000) <= 4)
+        #expect(fill(takes: 1000, last: 64, newestNanos: 80_000) >= 60)
+    }
+
     /// Where the block was that this thread is given, and gives back.
     private func address(of pool: BlockPool) -> Int { Int(bitPattern: pool.take(1000).start) }
 }

@@ -29,11 +29,16 @@ void mill_large_trim(void);
 void mill_heap_keep(void);
 
 /// Memory for the values of a batch, aligned to 64 bytes, of undefined content; NULL when there is none left. A thread keeps up to 4 MiB of what it
-/// frees for what it allocates next: `malloc` cuts an aligned block out of a larger one, and joins the pieces again, each time. Any thread.
+/// frees for what it allocates next, and as much of what others allocated: `malloc` cuts an aligned block out of a larger one, and joins the pieces
+/// again, each time. Any thread.
 void *mill_batch_allocate(size_t size);
 
 /// Takes back what `mill_batch_allocate` gave for the same size, on any thread.
 void mill_batch_free(void *memory, size_t size);
+
+/// Whether writing to memory that another thread's cache holds takes longer than to what no cache does, as it was seen last: buffers that other
+/// threads allocated then wait until 2 MiB of them have been freed. Any thread.
+void mill_batch_caches_are_far(bool are_far);
 
 /// Lets another thread run, for who waits for a few instructions of it.
 static inline void mill_yield(void) { sched_yield(); }

@@ -151,7 +151,10 @@ final class FileSplitReader: SplitReader {
         let fresh = pool.take(room + 1)
         let wanted = min(room - left, end - position - left)
         let target = UnsafeMutableRawBufferPointer(start: fresh.start + left, count: wanted)
+        let began = SystemClock().monotonicNanos
         let count = try read(at: position + left, into: target)
+        // What comes from afar waits for that.
+        if ahead == nil { fresh.filled(byteCount: count, nanoseconds: SystemClock().monotonicNanos - began) }
         guard count > 0 else { return false }
         if let block, left > 0 { fresh.start.copyMemory(from: block.start + next, byteCount: left) }
         blockPosition = position
