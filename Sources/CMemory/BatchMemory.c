@@ -5,13 +5,13 @@
 
 enum {
     ALIGNMENT = 64,
-    /// Sizes double in steps of a quarter, so no more than a fifth of a buffer is not asked for.
+    /// Sizes double in steps of a quarter, so no more than a fifth of a buffer is not asked for, from 256 bytes on.
     STEPS = 4,
     LEAST_LOG2 = 8,
     MOST_LOG2 = 19,
     CLASSES = (MOST_LOG2 - LEAST_LOG2) * STEPS + 1,
     KEPT_BYTES_MAX = 4 << 20,
-    /// So much of what others took is freed after a buffer of theirs before that is used again: no cache of theirs holds it then.
+    /// So much of what others allocated is freed after a buffer of theirs before that is used again: no cache of theirs holds it then.
     WAITING_BYTES = 2 << 20,
 };
 
@@ -27,8 +27,10 @@ typedef struct Kept Kept;
 typedef struct Buffer {
     /// Of those that are kept.
     struct Buffer *next;
-    /// By the thread that has these.
+    /// By the thread that keeps these: only compared, as it may have ended, and another have its place.
     Kept *taken_by;
+    /// What the thread had freed of those that wait, this one included.
+    size_t waiting_since;
 } Buffer;
 
 /// What one thread keeps: used again at once, while its cache has it. What others took and wrote lies in their caches as well; where those lie
@@ -40,6 +42,8 @@ struct Kept {
     Buffer *waiting_first[CLASSES];
     Buffer *waiting_last[CLASSES];
     size_t waiting_byte_count;
+    /// Of all that has waited so far.
+    size_t waited_byte_count;
     /// It gives back what it keeps when it ends.
     bool is_known;
     /// That has happened; others of its ends may free still.
@@ -102,7 +106,8 @@ static inline Buffer *take(int class, size_t size) {
     }
     buffer = kept.waiting_first[class];
     if (buffer == NULL) return NULL;
-    if (kept.waiting_byte_count < WAITING_BYTES && atomic_load_explicit(&caches_are_far, memory_order_relaxed)) return NULL;
+    bool is_hot = kept.waited_byte_count - buffer->waiting_since < WAITING_BYTES;
+    if (is_hot && atomic_load_explicit(&caches_are_far, memory_order_relaxed)) return NULL;
     kept.waiting_first[class] = buffer->next;
     kept.waiting_byte_count -= size;
     return buffer;
@@ -110,9 +115,6 @@ static inline Buffer *take(int class, size_t size) {
 
 /// Whether this thread keeps it from now on.
 static inline bool keep(Buffer *buffer, int class, size_t size) {
-#ifdef KEEPS_NOTHING
-    return false;
-#endif
     bool waits = buffer->taken_by != &kept && atomic_load_explicit(&caches_are_far, memory_order_relaxed);
     size_t *byte_count = waits ? &kept.waiting_byte_count : &kept.byte_count;
     if (*byte_count + size > KEPT_BYTES_MAX || kept.is_over) return false;
@@ -127,6 +129,8 @@ static inline bool keep(Buffer *buffer, int class, size_t size) {
         kept.first[class] = buffer;
         return true;
     }
+    kept.waited_byte_count += size;
+    buffer->waiting_since = kept.waited_byte_count;
     buffer->next = NULL;
     if (kept.waiting_first[class] == NULL) {
         kept.waiting_first[class] = buffer;
@@ -137,6 +141,11 @@ static inline bool keep(Buffer *buffer, int class, size_t size) {
     return true;
 }
 
+#ifdef KEEPS_NOTHING
+void *mill_batch_allocate(size_t size) { return aligned_alloc(ALIGNMENT, (size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1)); }
+
+void mill_batch_free(void *memory, size_t size) { free(memory); }
+#else
 void *mill_batch_allocate(size_t size) {
     int class = class_of(&size);
     if (class < 0) return aligned_alloc(ALIGNMENT, size);
@@ -156,5 +165,6 @@ void mill_batch_free(void *memory, size_t size) {
     Buffer *buffer = (Buffer *)((char *)memory - ALIGNMENT);
     if (!keep(buffer, class, size)) free(buffer);
 }
+#endif
 
 void mill_batch_caches_are_far(bool are_far) { atomic_store_explicit(&caches_are_far, are_far, memory_order_relaxed); }

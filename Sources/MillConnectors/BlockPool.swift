@@ -17,10 +17,10 @@ final class Block: @unchecked Sendable {
     let capacity: Int
     private let pool: BlockPool
     private let writer: pthread_t
-    /// Of what the same thread wrote before; nil for other memory.
-    private let reuse: BlockPool.Reuse?
+    /// How it was chosen; nil for memory that is new.
+    private let reuse: FillTimes.Reuse?
 
-    fileprivate init(_ memory: BlockPool.Memory, _ reuse: BlockPool.Reuse?, pool: BlockPool) {
+    fileprivate init(_ memory: BlockPool.Memory, _ reuse: FillTimes.Reuse?, pool: BlockPool) {
         start = memory.start
         capacity = memory.capacity
         writer = memory.writer
@@ -31,7 +31,7 @@ final class Block: @unchecked Sendable {
     /// For who writes so much of it at once: how long that took, so that the pool gives what is faster.
     func filled(byteCount: Int, nanoseconds: UInt64) {
         guard let reuse, byteCount >= BlockPool.timedBytesMin else { return }
-        pool.note(reuse, nanosPerByte: Double(nanoseconds) / Double(byteCount))
+        pool.fillTimes.note(reuse, nanosPerByte: Double(nanoseconds) / Double(byteCount))
     }
 
     deinit { pool.put(BlockPool.Memory(start: start, capacity: capacity, writer: writer)) }
@@ -49,7 +49,7 @@ final class BlockPool: Sendable {
     /// Of a thread's own, so much is put back after the oldest before that is given: no cache of a peer holds it then.
     private static let waitingBytes = 4 << 20
     /// Of less, calling the system is what takes the time.
-    fileprivate static let timedBytesMin = 64 << 10
+    static let timedBytesMin = 64 << 10
 
     /// Belongs to nobody else.
     fileprivate struct Memory: @unchecked Sendable {
@@ -59,57 +59,31 @@ final class BlockPool: Sendable {
         var writer: pthread_t
     }
 
-    /// Which one a thread is given of those that it wrote before.
-    fileprivate enum Reuse { case newest, oldest }
-
     private struct Free {
         var blocks: [Memory] = []
         var byteCount = 0
-        var fillTimes = FillTimes()
 
         /// One that a thread wrote; when as much is kept as may be, of all.
-        func index(fitting capacity: Int, for writer: pthread_t, _ reuse: Reuse) -> Int? {
+        func index(fitting capacity: Int, for writer: pthread_t, _ reuse: FillTimes.Reuse) -> Int? {
             // A much larger one stays for whoever needs its size.
             func fits(_ block: Memory) -> Bool { block.capacity >= capacity && block.capacity <= 2 * capacity }
             func isOwn(_ block: Memory) -> Bool { block.writer == writer && fits(block) }
+            let isFull = byteCount + capacity > BlockPool.keptBytesMax
             switch reuse {
             case .newest:
                 if let newest = blocks.lastIndex(where: isOwn) { return newest }
             case .oldest:
                 let waiting = blocks.reduce(0) { isOwn($1) ? $0 + $1.capacity : $0 }
-                if waiting >= BlockPool.waitingBytes { return blocks.firstIndex(where: isOwn) }
+                if isFull || waiting >= BlockPool.waitingBytes, let oldest = blocks.firstIndex(where: isOwn) { return oldest }
             }
-            return byteCount + capacity > BlockPool.keptBytesMax ? blocks.firstIndex(where: fits) : nil
+            return isFull ? blocks.firstIndex(where: fits) : nil
         }
     }
 
-    /// What filling took lately, of all threads.
-    private struct FillTimes {
-        /// Nanoseconds a byte, 0 before the first time.
-        private var newest = 0.0
-        private var oldest = 0.0
-        private var takeCount = 0
-
-        var isOldestFaster: Bool { oldest > 0 && oldest < newest }
-
-        /// What was faster; the other now and then, to see whether that has changed.
-        mutating func next() -> Reuse {
-            takeCount &+= 1
-            let isTried = takeCount % 32 == 0
-            return isOldestFaster != isTried ? .oldest : .newest
-        }
-
-        mutating func note(_ reuse: Reuse, _ nanosPerByte: Double) {
-            // Of a thread that lost its processor meanwhile, not all is the memory's.
-            func mean(_ before: Double) -> Double { before == 0 ? nanosPerByte : before + (min(nanosPerByte, 3 * before) - before) / 8 }
-            switch reuse {
-            case .newest: newest = mean(newest)
-            case .oldest: oldest = mean(oldest)
-            }
-        }
-    }
-
+    fileprivate let fillTimes: FillTimes
     private let free = Mutex(Free())
+
+    init(_ fillTimes: FillTimes = .ofProcess) { self.fillTimes = fillTimes }
 
     deinit {
         free.withLock { free in
@@ -120,28 +94,18 @@ final class BlockPool: Sendable {
     /// A block of at least `capacity` bytes, for this thread to fill.
     func take(_ capacity: Int) -> Block {
         let writer = pthread_self()
-        let kept = free.withLock { free -> (memory: Memory, reuse: Reuse)? in
-            let reuse = free.fillTimes.next()
+        let reuse = fillTimes.next()
+        let kept = free.withLock { free -> Memory? in
             guard let index = free.index(fitting: capacity, for: writer, reuse) else { return nil }
             free.byteCount -= free.blocks[index].capacity
-            return (free.blocks.remove(at: index), reuse)
+            return free.blocks.remove(at: index)
         }
-        if var (memory, reuse) = kept {
-            let isOwn = memory.writer == writer
-            memory.writer = writer
-            return Block(memory, isOwn ? reuse : nil, pool: self)
+        if var kept {
+            kept.writer = writer
+            return Block(kept, reuse, pool: self)
         }
         let start = UnsafeMutableRawPointer.allocate(byteCount: capacity + Self.slackBytes, alignment: 64)
         return Block(Memory(start: start, capacity: capacity, writer: writer), nil, pool: self)
-    }
-
-    fileprivate func note(_ reuse: Reuse, nanosPerByte: Double) {
-        free.withLock { free in
-            let before = free.fillTimes.isOldestFaster
-            free.fillTimes.note(reuse, nanosPerByte)
-            // As true of batches that peers have read as it is of blocks.
-            if free.fillTimes.isOldestFaster != before { mill_batch_caches_are_far(!before) }
-        }
     }
 
     /// What was put back longest ago makes room: a thread that wrote it may have ended, or asks for another size now.
@@ -161,5 +125,53 @@ final class BlockPool: Sendable {
             return Array(free.blocks[..<count])
         }
         for block in evicted { block.start.deallocate() }
+    }
+}
+
+/// What filling blocks took lately, by which of a thread's own was given. Which is faster tells whether processors lie near to each other or far
+/// apart, so all pools share it, and memory of batches follows it. Safe from any thread.
+final class FillTimes: Sendable {
+    /// Which one a thread is given of those that it wrote before.
+    enum Reuse { case newest, oldest }
+
+    static let ofProcess = FillTimes(changed: mill_batch_caches_are_far)
+
+    private struct State {
+        /// Nanoseconds a byte, 0 before the first time.
+        var newest = 0.0
+        var oldest = 0.0
+        var isOldestFaster = false
+        var takeCount = 0
+    }
+
+    private let state = Mutex(State())
+    private let changed: @Sendable (_ isOldestFaster: Bool) -> Void
+
+    init(changed: @escaping @Sendable (_ isOldestFaster: Bool) -> Void) { self.changed = changed }
+
+    /// What was faster; the other now and then, where anybody says how long it took, to see whether that has changed.
+    func next() -> Reuse {
+        state.withLock { state in
+            state.takeCount &+= 1
+            let isTried = state.takeCount % 32 == 0 && state.newest > 0
+            return state.isOldestFaster != isTried ? .oldest : .newest
+        }
+    }
+
+    func note(_ reuse: Reuse, nanosPerByte: Double) {
+        // Upwards slowly: of a thread that lost its processor meanwhile, not all is the memory's.
+        func mean(_ before: Double) -> Double {
+            before == 0 ? nanosPerByte : nanosPerByte < before ? (before + nanosPerByte) / 2 : before + (min(nanosPerByte, 3 * before) - before) / 8
+        }
+        state.withLock { state in
+            switch reuse {
+            case .newest: state.newest = mean(state.newest)
+            case .oldest: state.oldest = mean(state.oldest)
+            }
+            let isOldestFaster = state.oldest > 0 && state.oldest < state.newest * (state.isOldestFaster ? 1 : 0.8)
+            guard isOldestFaster != state.isOldestFaster else { return }
+            state.isOldestFaster = isOldestFaster
+            changed(isOldestFaster)
+        }
     }
 }

@@ -3,14 +3,17 @@ import MillIO
 import Synchronization
 import Testing
 
-/// On threads that keep nothing yet. Other tests may run meanwhile: what is told of caches costs them time alone.
-@Suite(.serialized) struct BatchMemoryTests {
+/// In processes of their own, as what is told of caches holds for all threads, and on threads that keep nothing yet.
+@Suite struct BatchMemoryTests {
     private static let size = 100_000
 
     /// One that another thread has written is used again once 2 MiB of such have been freed; what the thread itself allocated, at once.
-    @Test func whatOthersWroteWaitsWhereCachesAreFar() throws {
+    @Test func whatOthersWroteWaitsWhereCachesAreFar() async {
+        await #expect(processExitsWith: .success) { try Self.farCaches() }
+    }
+
+    private static func farCaches() throws {
         mill_batch_caches_are_far(true)
-        defer { mill_batch_caches_are_far(false) }
         let (given, (own, early, late)) = try Self.onThread {
             let given = (0..<22).map { _ in Self.allocate() }
             return try (
@@ -32,7 +35,11 @@ import Testing
         #expect(late == given.first)
     }
 
-    @Test func whatOthersWroteIsUsedAgainAtOnceWhereCachesAreNear() throws {
+    @Test func whatOthersWroteIsUsedAgainAtOnceWhereCachesAreNear() async {
+        await #expect(processExitsWith: .success) { try Self.nearCaches() }
+    }
+
+    private static func nearCaches() throws {
         let (given, taken) = try Self.onThread {
             let given = Self.allocate()
             return try (

@@ -7,7 +7,7 @@ import Testing
 @Suite struct BlockPoolTests {
     /// What another thread wrote lies in another processor's cache.
     @Test func aThreadIsGivenWhatItWroteBefore() throws {
-        let pool = BlockPool()
+        let pool = BlockPool(FillTimes { _ in })
         let mine = address(of: pool)
         let other = Mutex(0)
         try PinnedThread { other.withLock { $0 = address(of: pool) } }.join()
@@ -17,7 +17,7 @@ import Testing
 
     /// Blocks of another size fill the pool, as after a backfill.
     @Test func blocksOfASizeThatNobodyAsksForMakeRoom() {
-        let pool = BlockPool()
+        let pool = BlockPool(FillTimes { _ in })
         do {
             let large = (0..<40).map { _ in pool.take(1 << 20) }
             #expect(large.count == 40)
@@ -28,7 +28,8 @@ import Testing
 
     /// As where a peer's processor has read what was put back last, and lies far from this one; and nearer again later.
     @Test func whatIsFasterToFillIsGiven() {
-        let pool = BlockPool()
+        let states = Mutex<[Bool]>([])
+        let pool = BlockPool(FillTimes { isOldestFaster in states.withLock { $0.append(isOldestFaster) } })
         do {
             let blocks = (0..<6).map { _ in pool.take(1 << 20) }
             #expect(blocks.count == 6)
@@ -49,6 +50,7 @@ import Testing
         #expect(fill(takes: 200, last: 64, newestNanos: 80_000) >= 60)
         #expect(fill(takes: 200, last: 64, newestNanos: 300_000) <= 4)
         #expect(fill(takes: 1000, last: 64, newestNanos: 80_000) >= 60)
+        #expect(states.withLock { $0 } == [true, false])
     }
 
     /// Where the block was that this thread is given, and gives back.

@@ -29,7 +29,7 @@ void mill_large_trim(void);
 void mill_heap_keep(void);
 
 /// Memory for the values of a batch, aligned to 64 bytes, of undefined content; NULL when there is none left. A thread keeps up to 4 MiB of what it
-/// frees for what it allocates next, and as much of what others allocated: `malloc` cuts an aligned block out of a larger one, and joins the pieces
+/// frees for what it allocates next, and 4 MiB of what waits (`mill_batch_caches_are_far`): `malloc` cuts an aligned block out of a larger one, and joins the pieces
 /// again, each time. Any thread.
 void *mill_batch_allocate(size_t size);
 
@@ -37,7 +37,7 @@ void *mill_batch_allocate(size_t size);
 void mill_batch_free(void *memory, size_t size);
 
 /// Whether writing to memory that another thread's cache holds takes longer than to what no cache does, as it was seen last: buffers that other
-/// threads allocated then wait until 2 MiB of them have been freed. Any thread.
+/// threads allocated then wait until 2 MiB more of such have been freed. Of the whole process. Any thread.
 void mill_batch_caches_are_far(bool are_far);
 
 /// Lets another thread run, for who waits for a few instructions of it.

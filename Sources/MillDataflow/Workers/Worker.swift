@@ -59,7 +59,9 @@ final class Worker: Sendable {
         }
 
         func serve() {
-            for message in inbox.messages(of: current, mailbox.take()) { receive(message) }
+            var left: [PeerMessage] = inbox.messages(of: current, mailbox.take()).reversed()
+            // Each goes as soon as it is worked off, while the cache has its memory.
+            while let message = left.popLast() { receive(message) }
         }
 
         func handle(_ message: Message) -> Bool {
@@ -92,20 +94,17 @@ final class Worker: Sendable {
     private struct Inbox {
         /// Messages of an epoch that is not open yet: older than all in `taken`.
         private var early: [(Epoch, PeerMessage)] = []
+        /// The oldest last: what is handled goes.
         private var taken: [Message] = []
-        /// The first of `taken` that is left.
-        private var first = 0
 
         mutating func keep(_ message: PeerMessage, of epoch: Epoch) { early.append((epoch, message)) }
 
         /// Waits for one when there is none.
         mutating func next(from mailbox: Mailbox<Message>) -> Message {
-            if first == taken.count {
-                taken = mailbox.receive()
-                first = 0
+            while true {
+                if let message = taken.popLast() { return message }
+                taken = mailbox.receive().reversed()
             }
-            first += 1
-            return taken[first - 1]
         }
 
         /// Takes out peers' rows and barriers of the running epoch, oldest first, so that no barrier overtakes the rows before it;
@@ -117,11 +116,10 @@ final class Worker: Sendable {
                 return of == epoch
             }
             var left: [Message] = []
-            for message in taken[first...] + fresh {
+            for message in taken.reversed() + fresh {
                 if case .peer(epoch, let message) = message { messages.append(message) } else { left.append(message) }
             }
-            taken = left
-            first = 0
+            taken = left.reversed()
             return messages
         }
     }
