@@ -29,7 +29,7 @@ typedef struct Buffer {
     struct Buffer *next;
     /// By the thread that keeps these: only compared, as it may have ended, and another have its place.
     Kept *taken_by;
-    /// What the thread had freed of those that wait, this one included.
+    /// What the thread had freed by then of what others allocated, this one included.
     size_t waiting_since;
 } Buffer;
 
@@ -42,7 +42,7 @@ struct Kept {
     Buffer *waiting_first[CLASSES];
     Buffer *waiting_last[CLASSES];
     size_t waiting_byte_count;
-    /// Of all that has waited so far.
+    /// Of all that has been freed so far and was to wait, whether or not it was kept.
     size_t waited_byte_count;
     /// It gives back what it keeps when it ends.
     bool is_known;
@@ -116,6 +116,7 @@ static inline Buffer *take(int class, size_t size) {
 /// Whether this thread keeps it from now on.
 static inline bool keep(Buffer *buffer, int class, size_t size) {
     bool waits = buffer->taken_by != &kept && atomic_load_explicit(&caches_are_far, memory_order_relaxed);
+    if (waits) kept.waited_byte_count += size;
     size_t *byte_count = waits ? &kept.waiting_byte_count : &kept.byte_count;
     if (*byte_count + size > KEPT_BYTES_MAX || kept.is_over) return false;
     if (!kept.is_known) {
@@ -129,7 +130,6 @@ static inline bool keep(Buffer *buffer, int class, size_t size) {
         kept.first[class] = buffer;
         return true;
     }
-    kept.waited_byte_count += size;
     buffer->waiting_since = kept.waited_byte_count;
     buffer->next = NULL;
     if (kept.waiting_first[class] == NULL) {

@@ -17,7 +17,7 @@ final class Block: @unchecked Sendable {
     let capacity: Int
     private let pool: BlockPool
     private let writer: pthread_t
-    /// How it was chosen; nil for memory that is new.
+    /// How it was chosen; nil for memory that is new or that another thread wrote.
     private let reuse: FillTimes.Reuse?
 
     fileprivate init(_ memory: BlockPool.Memory, _ reuse: FillTimes.Reuse?, pool: BlockPool) {
@@ -94,15 +94,17 @@ final class BlockPool: Sendable {
     /// A block of at least `capacity` bytes, for this thread to fill.
     func take(_ capacity: Int) -> Block {
         let writer = pthread_self()
-        let reuse = fillTimes.next()
+        // Small ones nobody times, and there may be thousands of them.
+        let reuse = capacity < Self.timedBytesMin ? .newest : fillTimes.next()
         let kept = free.withLock { free -> Memory? in
             guard let index = free.index(fitting: capacity, for: writer, reuse) else { return nil }
             free.byteCount -= free.blocks[index].capacity
             return free.blocks.remove(at: index)
         }
         if var kept {
+            let isOwn = kept.writer == writer
             kept.writer = writer
-            return Block(kept, reuse, pool: self)
+            return Block(kept, isOwn ? reuse : nil, pool: self)
         }
         let start = UnsafeMutableRawPointer.allocate(byteCount: capacity + Self.slackBytes, alignment: 64)
         return Block(Memory(start: start, capacity: capacity, writer: writer), nil, pool: self)
@@ -141,33 +143,53 @@ final class FillTimes: Sendable {
         var newest = 0.0
         var oldest = 0.0
         var isOldestFaster = false
-        var takeCount = 0
+        /// How often the one that was faster has been noted since the other was.
+        var notedCount = 0
+        /// Blocks given since any was noted.
+        var silentCount = 0
+
+        var used: Reuse { isOldestFaster ? .oldest : .newest }
+        var other: Reuse { isOldestFaster ? .newest : .oldest }
     }
+
+    /// So often the one that was faster is used before the other is tried.
+    private static let useMax = 31
+    /// When so many have been given and nobody has said how long they took, nothing is known any more.
+    private static let silentMax = 1024
 
     private let state = Mutex(State())
     private let changed: @Sendable (_ isOldestFaster: Bool) -> Void
 
     init(changed: @escaping @Sendable (_ isOldestFaster: Bool) -> Void) { self.changed = changed }
 
-    /// What was faster; the other now and then, where anybody says how long it took, to see whether that has changed.
+    /// What was faster; the other now and then, to see whether that has changed.
     func next() -> Reuse {
         state.withLock { state in
-            state.takeCount &+= 1
-            let isTried = state.takeCount % 32 == 0 && state.newest > 0
-            return state.isOldestFaster != isTried ? .oldest : .newest
+            state.silentCount += 1
+            if state.silentCount > Self.silentMax {
+                if state.isOldestFaster { changed(false) }
+                state = State()
+            }
+            return state.notedCount < Self.useMax ? state.used : state.other
         }
     }
 
     func note(_ reuse: Reuse, nanosPerByte: Double) {
-        // Upwards slowly: of a thread that lost its processor meanwhile, not all is the memory's.
-        func mean(_ before: Double) -> Double {
-            before == 0 ? nanosPerByte : nanosPerByte < before ? (before + nanosPerByte) / 2 : before + (min(nanosPerByte, 3 * before) - before) / 8
-        }
         state.withLock { state in
+            let isUsed = reuse == state.used
+            func mean(_ before: Double) -> Double {
+                if before == 0 { return nanosPerByte }
+                // What is tried seldom follows at once when it has become faster.
+                if nanosPerByte < before, !isUsed { return (before + nanosPerByte) / 2 }
+                // Of a thread that lost its processor meanwhile, not all is the memory's.
+                return before + (min(nanosPerByte, 3 * before) - before) / 8
+            }
             switch reuse {
             case .newest: state.newest = mean(state.newest)
             case .oldest: state.oldest = mean(state.oldest)
             }
+            state.silentCount = 0
+            state.notedCount = isUsed ? state.notedCount + 1 : 0
             let isOldestFaster = state.oldest > 0 && state.oldest < state.newest * (state.isOldestFaster ? 1 : 0.8)
             guard isOldestFaster != state.isOldestFaster else { return }
             state.isOldestFaster = isOldestFaster
