@@ -35,7 +35,7 @@ let modules: [Module] = [
     // L3
     Module(name: "MillConnectorKit", uses: ["MillBase", "MillColumnar", "MillIO"], tests: false),
     Module(name: "MillText", uses: ["MillBase", "MillColumnar", "MillConnectorKit", "CJSONDecode"]),
-    Module(name: "MillExpr", uses: ["MillBase", "MillColumnar", "CRE2"]),
+    Module(name: "MillExpr", uses: ["MillBase", "MillColumnar", "CRE2", "CText"]),
     Module(name: "MillState", uses: ["MillBase", "MillColumnar", "MillIO", "CMemory"]),
     Module(name: "MillLog", uses: ["MillBase", "MillColumnar", "MillIO", "MillKafkaWire", "CChecksum"]),
     Module(name: "MillParquet", uses: ["MillBase", "MillColumnar", "MillIO", "CMemory", "CZstd", "CLZ4", "CSnappy", "CZlib"]),
@@ -123,6 +123,7 @@ let systemLibraries: [String: Target] = [
     "CFile": .target(name: "CFile"),
     "CSemaphore": .target(name: "CSemaphore"),
     "CChecksum": .target(name: "CChecksum", cSettings: [.unsafeFlags(["-O3"])]),
+    "CText": .target(name: "CText", cSettings: [.unsafeFlags(["-O3"])]),
     "CRE2": .target(name: "CRE2", cxxSettings: [.unsafeFlags(["-O3"])], linkerSettings: [.linkedLibrary("re2")]),
     "CJSONDecode": .target(name: "CJSONDecode", cxxSettings: [.unsafeFlags(["-O3"])], linkerSettings: [.linkedLibrary("simdjson")]),
 ]

@@ -75,7 +75,7 @@ package struct FetchBench: Sendable {
         let producer = try KafkaProducer(address, topic: topic)
         var done = 0
         while done < records {
-            let count = min(KafkaProducer.recordsMax, records - done)
+            let count = min(producer.recordsMax, records - done)
             try producer.produce(count) { bids.record(done + $0) }
             done += count
         }

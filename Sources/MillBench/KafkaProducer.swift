@@ -3,12 +3,12 @@ import CRdkafka
 /// A producer to partition 0 of one topic, by librdkafka, whose records keep their order.
 ///
 /// It takes records by the thousand and waits when librdkafka's queue is full. One thread.
-final class KafkaProducer {
+final class KafkaProducer: BidProducer {
     private let handle: OpaquePointer
     private let topic: OpaquePointer
     private let messages: UnsafeMutablePointer<rd_kafka_message_t>
-    /// Records in one call of `produce` at most.
-    static let recordsMax = 1000
+    let recordsMax = 1000
+    let tickMicros: UInt32 = 500
 
     /// - Parameter properties: librdkafka's, by their names there.
     init(_ servers: String, topic name: String, properties: [String: String] = [:]) throws {
@@ -21,8 +21,8 @@ final class KafkaProducer {
         }
         self.handle = handle
         self.topic = topic
-        messages = .allocate(capacity: Self.recordsMax)
-        messages.initialize(repeating: rd_kafka_message_t(), count: Self.recordsMax)
+        messages = .allocate(capacity: recordsMax)
+        messages.initialize(repeating: rd_kafka_message_t(), count: recordsMax)
     }
 
     deinit {

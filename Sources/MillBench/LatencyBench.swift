@@ -11,14 +11,22 @@ import Darwin
 
 /// `millrace bench latency`: how long after an event is due a reader sees it, at half of the rate that the machine can take.
 ///
-/// The server is a process of its own. This one produces bids over the Kafka wire through librdkafka and asks the view, which counts
-/// and takes the highest number by auction, over the Postgres wire. One partition keeps the order of events, so an answer must show
+/// The server is a process of its own. This one produces bids over the Kafka wire and asks the view, which counts and takes the
+/// highest number by auction, over the Postgres wire. One partition keeps the order of events, so an answer must show
 /// exactly the events up to its highest number, or the run fails. First events come as fast as they are taken: the rate at which they
 /// became visible is the peak. Then they come evenly at the rate asked for.
 ///
 /// An event's time begins when it is due, not when the generator got round to it, and ends when an answer with it has arrived; so the
-/// generator's delays, its batching (`linger.ms` 1), the log's fsync and the pause between two questions are all in it.
+/// generator's delays, its batching (by the millisecond), the log's fsync and the pause between two questions are all in it.
 package struct LatencyBench: Sendable {
+    /// What produces the events.
+    package enum Client: String, Sendable, CaseIterable {
+        /// librdkafka, as in most programs.
+        case librdkafka
+        /// `WireProducer`, which takes less of the machine that it loads, and so finds a higher peak.
+        case wire
+    }
+
     /// Of the measured part, at the even rate.
     package var seconds: Double
     /// Of looking for the peak.
@@ -29,22 +37,25 @@ package struct LatencyBench: Sendable {
     package var rate: Int?
     package var seed: UInt64
     package var workerCount: Int
+    package var client: Client
     /// From one checkpoint of the server's state to the next, in milliseconds; nil is the server's own.
     package var checkpointMillis: Int?
     /// For the server's data; on the file system whose fdatasync is measured. Made anew and removed afterwards.
     package var directory: String
 
-    package init(seconds: Double, peakSeconds: Double, settleSeconds: Double, rate: Int?, seed: UInt64, workerCount: Int, directory: String) {
+    package init(seconds: Double, peakSeconds: Double, settleSeconds: Double, rate: Int?, seed: UInt64, workerCount: Int, client: Client, directory: String) {
         self.seconds = seconds
         self.peakSeconds = peakSeconds
         self.settleSeconds = settleSeconds
         self.rate = rate
         self.seed = seed
         self.workerCount = workerCount
+        self.client = client
         self.directory = directory
     }
 
     package struct Result: Sendable {
+        package var client: Client
         /// Events a second; nil when a rate was given.
         package var peak: Int?
         package var rate: Int
@@ -58,7 +69,7 @@ package struct LatencyBench: Sendable {
         package var sync: Percentiles
         /// How late a thread was woken at the same time, in milliseconds: see `Probe.wake`.
         package var wake: Percentiles
-        /// Processor time by the clock, in cores: what makes the load (librdkafka's threads too), what asks, the server.
+        /// Processor time by the clock, in cores: what makes the load (with librdkafka's threads), what asks, the server.
         package var generatorCores: Double
         package var readerCores: Double
         package var serverCores: Double
@@ -70,7 +81,7 @@ package struct LatencyBench: Sendable {
 
         package var json: String {
             """
-            {"rate": \(rate), "peak": \(peak.map(String.init) ?? "null"), "events": \(events), "answers": \(answers), \
+            {"client": "\(client.rawValue)", "rate": \(rate), "peak": \(peak.map(String.init) ?? "null"), "events": \(events), "answers": \(answers), \
             "latency_ms": \(latency.json), "lateness_ms": \(lateness.json), "fdatasync_ms": \(sync.json), "wake_ms": \(wake.json), \
             "goal_p99_ms": \(Self.text(goalMillis)), \
             "generator_cores": \(Self.text(generatorCores)), "reader_cores": \(Self.text(readerCores)), "server_cores": \(Self.text(serverCores)), \
@@ -98,11 +109,12 @@ package struct LatencyBench: Sendable {
             properties.bootstrap.server = '\(server.kafkaAddress)') FORMAT PLAIN ENCODE JSON;
             CREATE MATERIALIZED VIEW latest AS SELECT auction, count(*) AS bids, max(sequence) AS newest FROM bid GROUP BY auction
             """)
-        let load = try BidLoad(server.kafkaAddress, seed: seed, clock: environment.clock)
+        let load = try BidLoad(server.kafkaAddress, client: client, seed: seed, clock: environment.clock)
         let watch = try ViewWatch(session, clock: environment.clock)
         defer { watch.stop() }
-        // The first event makes the topic, which the source then has to find: once in a topic's life, so not measured.
+        // The source has yet to find the topic, which is new: once in a topic's life, so not measured.
         try load.produce(1)
+        try load.flush()
         try watch.wait(for: 1)
         let peak = rate == nil ? try findPeak(load, watch, environment.clock) : nil
         return try measure(rate ?? max((peak ?? 0) / 2, 1), peak, load, watch, server, environment)
@@ -148,6 +160,7 @@ package struct LatencyBench: Sendable {
         let late = try load.produce(until: end, by: schedule)
         let after = Usage(watch, server, environment.clock)
         let (sync, wake) = (try syncProbe.stop(), try wakeProbe.stop())
+        try load.flush()
         try watch.wait(for: end)
         var micros: [UInt32] = []
         micros.reserveCapacity(end - first)
@@ -163,7 +176,7 @@ package struct LatencyBench: Sendable {
         let reader = after.reader - before.reader
         let served = after.server - before.server
         return Result(
-            peak: peak, rate: rate, events: end - first, answers: answers, latency: Percentiles(micros: micros), lateness: Percentiles(micros: late),
+            client: client, peak: peak, rate: rate, events: end - first, answers: answers, latency: Percentiles(micros: micros), lateness: Percentiles(micros: late),
             sync: sync, wake: wake, generatorCores: (own - reader) / wall, readerCores: reader / wall, serverCores: served / wall,
             otherCores: max(after.machine - before.machine - own - served, 0) / wall)
     }

@@ -1,37 +1,12 @@
-import MillIO
 import MillPgWire
 
-#if canImport(Glibc)
-import Glibc
-#else
-import Darwin
-#endif
-
-/// A client of the Postgres wire with as little of its own as there can be: a blocking socket, simple queries, answers of integers.
+/// A client of the Postgres wire with as little of its own as there can be: simple queries, answers of integers.
 final class PgReader {
-    private let descriptor: Int32
-    private var received: [UInt8] = []
-    private var position = 0
-    private var chunk = [UInt8](repeating: 0, count: 16 << 10)
+    private let socket: BlockingSocket
 
     /// - Parameter address: `host:port`, the host by its IPv4 number.
     init(_ address: String) throws {
-        let parts = address.split(separator: ":")
-        var target = sockaddr_in()
-        target.sin_family = sa_family_t(AF_INET)
-        guard parts.count == 2, let port = UInt16(parts[1]), inet_pton(AF_INET, String(parts[0]), &target.sin_addr) == 1 else {
-            throw BenchFailure("\"\(address)\" is no address")
-        }
-        target.sin_port = port.bigEndian
-        #if canImport(Glibc)
-        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        #else
-        descriptor = socket(AF_INET, SOCK_STREAM, 0)
-        #endif
-        let status = withUnsafePointer(to: &target) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
-        }
-        guard status == 0 else { throw BenchFailure("could not connect to \(address): \(systemMessage(errno))") }
+        socket = try BlockingSocket(address)
         var packet: [UInt8] = []
         packet.appendBigEndian(Int32(196_608))
         for word in ["user", "root", "database", "dev", ""] { packet += Array(word.utf8) + [0] }
@@ -40,8 +15,6 @@ final class PgReader {
         try send(whole + packet)
         _ = try answer()
     }
-
-    deinit { close(descriptor) }
 
     /// Runs statements; the last row's values, 0 for NULL.
     /// - Throws: `BenchFailure` with the server's message.
@@ -55,14 +28,7 @@ final class PgReader {
         return try answer()
     }
 
-    private func send(_ bytes: [UInt8]) throws {
-        var done = 0
-        while done < bytes.count {
-            let count = bytes.withUnsafeBytes { write(descriptor, $0.baseAddress! + done, bytes.count - done) }
-            guard count > 0 else { throw BenchFailure("the server does not listen: \(systemMessage(errno))") }
-            done += count
-        }
-    }
+    private func send(_ bytes: [UInt8]) throws { try bytes.withUnsafeBytes { try socket.send($0) } }
 
     /// Reads until the server is ready for the next query.
     private func answer() throws -> [Int64] {
@@ -90,24 +56,8 @@ final class PgReader {
     }
 
     private func message() throws -> (type: UInt8, body: ArraySlice<UInt8>) {
-        try receive(5)
-        var header = MessageReader(received[position + 1..<position + 5], type: 0)
-        let length = Int(try header.int32()) + 1
-        try receive(length)
-        defer { position += length }
-        return (received[position], received[position + 5..<position + length])
-    }
-
-    /// Has `count` bytes from `position` on.
-    private func receive(_ count: Int) throws {
-        if position == received.count {
-            received.removeAll(keepingCapacity: true)
-            position = 0
-        }
-        while received.count - position < count {
-            let got = read(descriptor, &chunk, chunk.count)
-            guard got > 0 else { throw BenchFailure("the server closed the connection") }
-            received += chunk[..<got]
-        }
+        let header = Array(try socket.receive(5))
+        var reader = MessageReader(header[1...], type: header[0])
+        return (header[0], try socket.receive(Int(try reader.int32()) - 4))
     }
 }

@@ -29,19 +29,20 @@ package struct StringView: Sendable, BitwiseCopyable {
     /// A view of `count` bytes at `bytes`; the caller keeps them alive when they are more than 12.
     @inlinable package init(_ bytes: UnsafePointer<UInt8>, count: Int) {
         if count <= 12 {
-            var low = UInt64(UInt32(truncatingIfNeeded: count))
-            var high: UInt64 = 0
-            var index = 0
-            while index < count && index < 4 {
-                low |= UInt64(bytes[index]) &<< UInt64(32 + 8 * index)
-                index += 1
+            // Whole words that overlap instead of a loop: what is read twice lands on the same bits, or is shifted out.
+            let first = UnsafeRawPointer(bytes)
+            func word<T: FixedWidthInteger & BitwiseCopyable>(_ at: Int, _: T.Type) -> UInt64 {
+                UInt64(truncatingIfNeeded: T(littleEndian: first.loadUnaligned(fromByteOffset: at, as: T.self)))
             }
-            while index < count {
-                high |= UInt64(bytes[index]) &<< UInt64(8 * (index - 4))
-                index += 1
+            var start: UInt64 = 0
+            high = 0
+            if count >= 4 {
+                start = word(0, UInt32.self)
+                high = count >= 8 ? word(count - 8, UInt64.self) &>> UInt64(8 * (12 - count)) : word(count - 4, UInt32.self) >> UInt64(8 * (8 - count))
+            } else if count > 0 {
+                start = word(0, UInt8.self) | word(count >> 1, UInt8.self) &<< UInt64(8 * (count >> 1)) | word(count - 1, UInt8.self) &<< UInt64(8 * (count - 1))
             }
-            self.low = low
-            self.high = high
+            low = UInt64(UInt32(truncatingIfNeeded: count)) | start &<< 32
         } else {
             let prefix = UnsafeRawPointer(bytes).loadUnaligned(as: UInt32.self)
             low = UInt64(UInt32(truncatingIfNeeded: count)) | UInt64(UInt32(littleEndian: prefix)) << 32

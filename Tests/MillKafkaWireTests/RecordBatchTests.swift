@@ -56,6 +56,36 @@ func sampleBatch(_ compression: Compression = .none, count: Int = 50) throws -> 
         #expect(try drawn(batch, decoder)[49].offset == 1049 && batch.nextOffset == 1050)
     }
 
+    /// A record's length is written before the record: by what its parts will take.
+    @Test func lengthsThatAreKnownAheadAreThoseWritten() {
+        let borders = (0..<63).flatMap { power -> [Int64] in [-1, 0, 1].flatMap { [(1 << power) + $0, -(1 << power) + $0] } }
+        for value in borders + [.min, .max] {
+            var bytes: [UInt8] = []
+            Varint.append(value, to: &bytes)
+            #expect(Varint.byteCount(value) == bytes.count, "\(value)")
+        }
+    }
+
+    @Test func recordsOfEverySizeAndTimeComeBack() throws {
+        var builder = RecordBatchBuilder()
+        var expected: [DrawnRecord] = []
+        let sizes: [Int?] = [nil, 0, 1, 62, 63, 64, 65, 8190, 8191, 8192, 8193, 1 << 20]
+        for (index, size) in sizes.enumerated() {
+            let value = size.map { [UInt8](repeating: UInt8(index), count: $0) }
+            let timestamp: Int64 = [0, 63, 64, -64, -65, .max, .min + 1][index % 7]
+            for (key, header) in [(nil, nil), (value, value)] as [([UInt8]?, [UInt8]?)] where size ?? 0 < 10_000 || key == nil {
+                builder.append(key: key, value: value, timestamp: timestamp, headers: [("é", header)])
+                let text = header.map { String(decoding: $0, as: UTF8.self) } ?? "null"
+                expected.append(DrawnRecord(offset: Int64(expected.count), timestamp: timestamp, key: key, value: value, headers: ["é=\(text)"]))
+            }
+        }
+        let batch = try #require(try RecordBatch(firstIn: try builder.finish()))
+        let decoder = RecordDecoder()
+        try batch.validateChecksum()
+        try decoder.validate(batch)
+        #expect(try drawn(batch, decoder) == expected)
+    }
+
     @Test func xerialFramedSnappyIsRead() throws {
         let raw = try sampleBatch(.snappy)
         let block = raw.payload.array

@@ -25,20 +25,24 @@ enum StringKernels {
         }
     }
 
-    /// A function whose result is a range of the first argument's bytes: long results point into the argument's heap.
+    /// A function whose result is a range of the first argument's bytes.
     private static func slice(_ body: @escaping (Bytes, [Column], Int) throws(SQLError) -> Range<Int>) -> Kernel {
-        { columns, count, frame in
-            let input = UnsafePointer(columns[0].values(StringView.self))
-            let result = Loops.rows(columns, count, .varchar, frame) { row throws(SQLError) -> StringView? in
-                try input[row].withBytes { (bytes) throws(SQLError) -> StringView in
-                    let range = try body(bytes, columns, row)
-                    guard let base = bytes.baseAddress, !range.isEmpty else { return .empty }
-                    return StringView(base + range.lowerBound, count: range.count)
-                }
+        { columns, count, frame in slices(columns, count, frame) { (text, row) throws(SQLError) in try body(text, columns, row) } }
+    }
+
+    /// A range of each row's text in the first column: long results point into its heap.
+    @inline(__always)
+    private static func slices(_ columns: [Column], _ count: Int, _ frame: EvaluationFrame, _ body: (Bytes, Int) throws(SQLError) -> Range<Int>) -> Column {
+        let input = UnsafePointer(columns[0].values(StringView.self))
+        let result = Loops.rows(columns, count, .varchar, frame) { row throws(SQLError) -> StringView? in
+            try input[row].withBytes { (bytes) throws(SQLError) -> StringView in
+                let range = try body(bytes, row)
+                guard let base = bytes.baseAddress, !range.isEmpty else { return .empty }
+                return StringView(base + range.lowerBound, count: range.count)
             }
-            result.keep(columns[0].heaps)
-            return result
         }
+        result.keep(columns[0].heaps)
+        return result
     }
 
     /// PostgreSQL's escape form: zeros and bytes from 128 on in octal, backslashes doubled.
@@ -228,10 +232,14 @@ enum StringKernels {
                 return UTF8Text.range(text, from: count >= 0 ? UTF8Text.count(text) - count : -count, to: .max)
             }
         case "split_part":
-            return slice { (text, columns, row) throws(SQLError) in
-                let field = int(columns, 2, row)
-                if field == 0 { throw SQLError(.invalidParameterValue, "field position must not be zero") }
-                return view(columns, 1, row).withBytes { UTF8Text.field(field, of: text, by: $0) }
+            return { columns, count, frame in
+                let separators = UnsafePointer(columns[1].values(StringView.self))
+                let fields = UnsafePointer(columns[2].values(Int32.self))
+                return slices(columns, count, frame) { (text, row) throws(SQLError) in
+                    let field = Int(fields[row])
+                    if field == 0 { throw SQLError(.invalidParameterValue, "field position must not be zero") }
+                    return separators[row].withBytes { UTF8Text.field(field, of: text, by: $0) }
+                }
             }
         case "lpad", "rpad":
             return { columns, count, frame in

@@ -1,3 +1,4 @@
+import CText
 import MillColumnar
 
 #if canImport(Glibc)
@@ -70,6 +71,10 @@ enum UTF8Text {
     /// Field `number` of `text` split by `separator`, counted from 1, or from the end when negative; empty when there is none.
     static func field(_ number: Int, of text: Bytes, by separator: Bytes) -> Range<Int> {
         if separator.isEmpty { return number == 1 || number == -1 ? 0..<text.count : 0..<0 }
+        if separator.count == 1, number > 0, let base = text.baseAddress {
+            let field = mill_text_field(base, text.count, separator[0], number)
+            return field.start..<field.end
+        }
         var left = number
         if number < 0 {
             // From the end it is known which one is meant when all are counted.

@@ -3,7 +3,7 @@ import CSnappy
 import CZlib
 import CZstd
 
-/// Makes one record batch: for what the engine itself appends to the log, for what compaction leaves of a batch, and for tests.
+/// Makes one record batch: for what this program itself appends to a log or sends, and for what compaction leaves of a batch.
 ///
 /// Offsets count from 0 until the log assigns them. A builder is used for one batch.
 package struct RecordBatchBuilder {
@@ -30,6 +30,9 @@ package struct RecordBatchBuilder {
         self.deleteHorizonMillis = deleteHorizonMillis
     }
 
+    /// Makes room for records of so many bytes in all.
+    package mutating func reserve(_ byteCount: Int) { records.reserveCapacity(byteCount) }
+
     /// Uncompressed bytes so far, header left out.
     package var byteCount: Int { records.count }
 
@@ -37,45 +40,44 @@ package struct RecordBatchBuilder {
     package mutating func append(
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, timestamp: Int64, headers: [(key: String, value: [UInt8]?)] = []
     ) {
-        var body = begin(key, value, timestamp, offsetDelta: Int64(recordCount))
-        Varint.append(Int64(headers.count), to: &body)
+        var headerBytes = Varint.byteCount(Int64(headers.count))
+        for header in headers { headerBytes += Self.encodedBytes(header.key.utf8.count) + Self.encodedBytes(header.value?.count) }
+        begin(key, value, timestamp, offsetDelta: Int64(recordCount), headerBytes: headerBytes)
+        Varint.append(Int64(headers.count), to: &records)
         for header in headers {
             var name = header.key
-            name.withUTF8 { Self.append(UnsafeRawBufferPointer($0), to: &body) }
+            name.withUTF8 { Self.append(UnsafeRawBufferPointer($0), to: &records) }
             if let value = header.value {
-                value.withUnsafeBytes { Self.append($0, to: &body) }
+                value.withUnsafeBytes { Self.append($0, to: &records) }
             } else {
-                Self.append(nil, to: &body)
+                Self.append(nil, to: &records)
             }
         }
-        end(body)
     }
 
     /// Adds a record of another batch, headers and all, at its distance from that batch's base offset.
     package mutating func append(_ record: Record, offsetDelta: Int64) {
-        var body = begin(record.key, record.value, record.timestamp, offsetDelta: offsetDelta)
-        Varint.append(Int64(record.headerCount), to: &body)
-        body.append(contentsOf: record.headerBytes)
-        end(body)
+        let headerBytes = Varint.byteCount(Int64(record.headerCount)) + record.headerBytes.count
+        begin(record.key, record.value, record.timestamp, offsetDelta: offsetDelta, headerBytes: headerBytes)
+        Varint.append(Int64(record.headerCount), to: &records)
+        records.append(contentsOf: record.headerBytes)
     }
 
-    /// A record up to its headers.
-    private mutating func begin(_ key: UnsafeRawBufferPointer?, _ value: UnsafeRawBufferPointer?, _ timestamp: Int64, offsetDelta: Int64) -> [UInt8] {
+    /// A record up to its headers, which take `headerBytes`: its length comes first, so that all of it is written in place.
+    private mutating func begin(
+        _ key: UnsafeRawBufferPointer?, _ value: UnsafeRawBufferPointer?, _ timestamp: Int64, offsetDelta: Int64, headerBytes: Int
+    ) {
         if recordCount == 0 { baseTimestamp = deleteHorizonMillis ?? timestamp }
         maxTimestamp = max(maxTimestamp, timestamp)
-        var body: [UInt8] = [0]
-        body.reserveCapacity(32 + (key?.count ?? 0) + (value?.count ?? 0))
-        Varint.append(timestamp &- baseTimestamp, to: &body)
-        Varint.append(offsetDelta, to: &body)
-        Self.append(key, to: &body)
-        Self.append(value, to: &body)
-        return body
-    }
-
-    private mutating func end(_ body: [UInt8]) {
-        Varint.append(Int64(body.count), to: &records)
-        records.append(contentsOf: body)
         recordCount += 1
+        let timestampDelta = timestamp &- baseTimestamp
+        let ahead = 1 + Varint.byteCount(timestampDelta) + Varint.byteCount(offsetDelta)
+        Varint.append(Int64(ahead + Self.encodedBytes(key?.count) + Self.encodedBytes(value?.count) + headerBytes), to: &records)
+        records.append(0)
+        Varint.append(timestampDelta, to: &records)
+        Varint.append(offsetDelta, to: &records)
+        Self.append(key, to: &records)
+        Self.append(value, to: &records)
     }
 
     package mutating func append(key: [UInt8]? = nil, value: [UInt8]?, timestamp: Int64, headers: [(key: String, value: [UInt8]?)] = []) {
@@ -91,6 +93,9 @@ package struct RecordBatchBuilder {
         Varint.append(Int64(bytes.count), to: &target)
         target.append(contentsOf: bytes)
     }
+
+    /// What `append` writes for so many bytes, or for null.
+    private static func encodedBytes(_ count: Int?) -> Int { Varint.byteCount(Int64(count ?? -1)) + (count ?? 0) }
 
     /// The batch's bytes; at least one record must have been appended. `lastOffsetDelta` is for a batch that lost records at its end.
     package func finish(compression: Compression = .none, lastOffsetDelta: Int32? = nil) throws(RecordError) -> WireBytes {
@@ -110,25 +115,27 @@ package struct RecordBatchBuilder {
     }
 
     private func assemble(_ attributes: Int16, _ lastOffsetDelta: Int32, _ payload: [UInt8]) -> WireBytes {
-        var writer = WireWriter()
-        writer.int16(attributes)
-        writer.int32(lastOffsetDelta)
-        writer.int64(baseTimestamp)
-        writer.int64(maxTimestamp)
-        writer.int64(producerID)
-        writer.int16(producerEpoch)
-        writer.int32(baseSequence)
-        writer.int32(recordCount)
-        writer.raw(WireBytes(payload))
-        let checked = writer.finish()
-        var batch = WireWriter()
-        batch.int64(0)
-        batch.int32(Int32(checked.count + RecordBatch.attributesOffset - RecordBatch.lengthPrefixBytes))
-        batch.int32(0)
-        batch.int8(2)
-        batch.uint32(checked.withUnsafeBytes { CRC32C.checksum($0) })
-        batch.raw(checked)
-        return batch.finish()
+        var header = WireWriter()
+        header.int64(0)
+        header.int32(Int32(RecordBatch.headerBytes - RecordBatch.lengthPrefixBytes + payload.count))
+        header.int32(0)
+        header.int8(2)
+        header.uint32(0)
+        header.int16(attributes)
+        header.int32(lastOffsetDelta)
+        header.int64(baseTimestamp)
+        header.int64(maxTimestamp)
+        header.int64(producerID)
+        header.int16(producerEpoch)
+        header.int32(baseSequence)
+        header.int32(recordCount)
+        let batch = WireBuffer(capacity: header.count + payload.count)
+        header.forEachChunk { batch.append($0) }
+        payload.withUnsafeBytes { batch.append($0) }
+        let bytes = batch.bytes.unsafeMutableBytes
+        let checksum = CRC32C.checksum(UnsafeRawBufferPointer(rebasing: bytes[RecordBatch.attributesOffset...]))
+        bytes.storeBytes(of: checksum.bigEndian, toByteOffset: RecordBatch.crcOffset, as: UInt32.self)
+        return batch.bytes
     }
 
     private static func compress(_ source: [UInt8], _ compression: Compression) throws(RecordError) -> [UInt8] {

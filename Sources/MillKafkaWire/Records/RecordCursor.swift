@@ -118,8 +118,13 @@ enum Varint {
         return (UnsafeRawBufferPointer(start: position, count: Int(length)), ())
     }
 
+    private static func zigzag(_ value: Int64) -> UInt64 { UInt64(bitPattern: (value << 1) ^ (value >> 63)) }
+
+    /// Bytes that `append` writes.
+    static func byteCount(_ value: Int64) -> Int { max(70 - zigzag(value).leadingZeroBitCount, 7) / 7 }
+
     static func append(_ value: Int64, to bytes: inout [UInt8]) {
-        var raw = UInt64(bitPattern: (value << 1) ^ (value >> 63))
+        var raw = zigzag(value)
         while raw >= 0x80 {
             bytes.append(UInt8(truncatingIfNeeded: raw) | 0x80)
             raw >>= 7
