@@ -59,7 +59,8 @@ final class BlockingSocket {
         var rest = bytes
         while let start = rest.baseAddress, !rest.isEmpty {
             let count = sendto(descriptor, start, rest.count, flags, nil, 0)
-            guard count > 0 else { throw BenchFailure("the server does not listen: \(systemMessage(errno))") }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw failure("the server does not listen") }
             rest = UnsafeRawBufferPointer(rebasing: rest[count...])
         }
     }
@@ -73,12 +74,18 @@ final class BlockingSocket {
         }
         while received.count - position < count {
             let got = read(descriptor, &chunk, chunk.count)
-            guard got >= 0 else { throw BenchFailure("the server does not answer: \(systemMessage(errno))") }
+            if got < 0, errno == EINTR { continue }
+            guard got >= 0 else { throw failure("the server does not answer") }
             guard got > 0 else { throw BenchFailure("the server closed the connection") }
             received += chunk[..<got]
         }
         defer { position += count }
         return received[position..<position + count]
+    }
+
+    /// After a call that has just failed.
+    private func failure(_ text: String) -> BenchFailure {
+        BenchFailure("\(text)\(errno == EAGAIN ? " within \(Self.patienceSeconds) s" : ": \(systemMessage(errno))")")
     }
 
     /// Whether there is something to be received.

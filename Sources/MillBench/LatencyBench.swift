@@ -63,7 +63,7 @@ package struct LatencyBench: Sendable {
         package var answers: Int
         /// From due to visible, in milliseconds.
         package var latency: Percentiles
-        /// How late the generator handed events over, in milliseconds: a part of `latency`.
+        /// How late the oldest event of each tick was when the tick's last had been handed over, in milliseconds: most of it is in `latency`.
         package var lateness: Percentiles
         /// fdatasync on the log's file system at the same time, in milliseconds: see `Probe.sync`.
         package var sync: Percentiles
@@ -114,10 +114,15 @@ package struct LatencyBench: Sendable {
         defer { watch.stop() }
         // The source has yet to find the topic, which is new: once in a topic's life, so not measured.
         try load.produce(1)
-        try load.flush()
-        try watch.wait(for: 1)
+        try finish(load, watch)
         let peak = rate == nil ? try findPeak(load, watch, environment.clock) : nil
         return try measure(rate ?? max((peak ?? 0) / 2, 1), peak, load, watch, server, environment)
+    }
+
+    /// Waits until all events are acknowledged and seen. What the watch has met says more than that nothing was acknowledged.
+    private func finish(_ load: BidLoad, _ watch: ViewWatch) throws {
+        do { try load.flush() } catch { throw watch.failure ?? error }
+        try watch.wait(for: load.produced)
     }
 
     /// The rate at which events become visible that come as fast as they are taken, until the last of them is.
@@ -160,8 +165,7 @@ package struct LatencyBench: Sendable {
         let late = try load.produce(until: end, by: schedule)
         let after = Usage(watch, server, environment.clock)
         let (sync, wake) = (try syncProbe.stop(), try wakeProbe.stop())
-        try load.flush()
-        try watch.wait(for: end)
+        try finish(load, watch)
         var micros: [UInt32] = []
         micros.reserveCapacity(end - first)
         var answers = 0

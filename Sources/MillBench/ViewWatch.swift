@@ -79,6 +79,9 @@ final class ViewWatch: @unchecked Sendable {
 
     var answers: [Answer] { state.withLock { $0.answers } }
 
+    /// What has ended the asking.
+    var failure: BenchFailure? { state.withLock { $0.failure } }
+
     /// The first answer that shows so many events.
     @discardableResult
     func wait(for visible: Int) throws -> Answer {
