@@ -63,6 +63,8 @@ package struct LatencyBench: Sendable {
         package var answers: Int
         /// From due to visible, in milliseconds.
         package var latency: Percentiles
+        /// From question to answer, in milliseconds: in `latency`.
+        package var asking: Percentiles
         /// How late the oldest event of each tick was when the tick's last had been handed over, in milliseconds: most of it is in `latency`.
         package var lateness: Percentiles
         /// fdatasync on the log's file system at the same time, in milliseconds: see `Probe.sync`.
@@ -82,7 +84,7 @@ package struct LatencyBench: Sendable {
         package var json: String {
             """
             {"client": "\(client.rawValue)", "rate": \(rate), "peak": \(peak.map(String.init) ?? "null"), "events": \(events), "answers": \(answers), \
-            "latency_ms": \(latency.json), "lateness_ms": \(lateness.json), "fdatasync_ms": \(sync.json), "wake_ms": \(wake.json), \
+            "latency_ms": \(latency.json), "asking_ms": \(asking.json), "lateness_ms": \(lateness.json), "fdatasync_ms": \(sync.json), "wake_ms": \(wake.json), \
             "goal_p99_ms": \(Self.text(goalMillis)), \
             "generator_cores": \(Self.text(generatorCores)), "reader_cores": \(Self.text(readerCores)), "server_cores": \(Self.text(serverCores)), \
             "other_cores": \(Self.text(otherCores))}
@@ -168,9 +170,9 @@ package struct LatencyBench: Sendable {
         try finish(load, watch)
         var micros: [UInt32] = []
         micros.reserveCapacity(end - first)
-        var answers = 0
+        var asked: [UInt32] = []
         for answer in watch.answers where answer.visible > first && first + micros.count < end {
-            answers += 1
+            asked.append(UInt32(clamping: (answer.nanos - answer.askedNanos) / 1000))
             for event in first + micros.count..<min(answer.visible, end) {
                 micros.append(UInt32(clamping: (answer.nanos - min(schedule.dueNanos(event), answer.nanos)) / 1000))
             }
@@ -180,7 +182,7 @@ package struct LatencyBench: Sendable {
         let reader = after.reader - before.reader
         let served = after.server - before.server
         return Result(
-            client: client, peak: peak, rate: rate, events: end - first, answers: answers, latency: Percentiles(micros: micros), lateness: Percentiles(micros: late),
+            client: client, peak: peak, rate: rate, events: end - first, answers: asked.count, latency: Percentiles(micros: micros), asking: Percentiles(micros: asked), lateness: Percentiles(micros: late),
             sync: sync, wake: wake, generatorCores: (own - reader) / wall, readerCores: reader / wall, serverCores: served / wall,
             otherCores: max(after.machine - before.machine - own - served, 0) / wall)
     }

@@ -16,6 +16,8 @@ import Darwin
 final class ViewWatch: @unchecked Sendable {
     // Sendable because the session is used by the thread alone, and the rest is behind `state`.
     struct Answer {
+        /// When it was asked for.
+        var askedNanos: UInt64
         /// When it had arrived.
         var nanos: UInt64
         /// The events it shows: all from the first on.
@@ -49,6 +51,7 @@ final class ViewWatch: @unchecked Sendable {
         var visible = 0
         while !state.withLock({ $0.isStopping }) {
             do {
+                let asked = clock.monotonicNanos
                 let row = try session.query(Self.question)
                 let now = clock.monotonicNanos
                 let shown = Int(row[0])
@@ -57,7 +60,7 @@ final class ViewWatch: @unchecked Sendable {
                 }
                 state.withLock { state in
                     state.cpuNanos = Self.threadCPUNanos
-                    if shown > visible { state.answers.append(Answer(nanos: now, visible: shown)) }
+                    if shown > visible { state.answers.append(Answer(askedNanos: asked, nanos: now, visible: shown)) }
                 }
                 visible = shown
             } catch {

@@ -49,7 +49,8 @@ extension LatencyBench.Result {
         func rounded(_ value: Double) -> String { "\((value * 100).rounded() / 100)" }
         return """
             rate        \(rate) events/s through \(client == .wire ? "a producer of this program's own" : client.rawValue)\(peak.map { ", half of the peak of \($0)" } ?? "")
-            visible     median \(latency.median) ms, p99 \(latency.p99) ms, p99.9 \(latency.p999) ms, worst \(latency.worst) ms (\(answers) answers)
+            visible     median \(latency.median) ms, p99 \(latency.p99) ms, p99.9 \(latency.p999) ms, worst \(latency.worst) ms
+            answering   median \(asking.median) ms, p99 \(asking.p99) ms, worst \(asking.worst) ms, \(answers) answers
             generator   p99 \(lateness.p99) ms late, worst \(lateness.worst) ms; \(rounded(generatorCores)) cores, the reader \(rounded(readerCores))
             server      \(rounded(serverCores)) cores, anything else on the machine \(rounded(otherCores))
             waking      p99 \(wake.p99) ms late, p99.9 \(wake.p999) ms, worst \(wake.worst) ms: a thread that only sleeps, beside all this

@@ -4,7 +4,7 @@ import MillDataflow
 import MillIO
 import Synchronization
 
-/// Result batches from a query's thread to the session that reads them: bounded, so a slow client slows its own query and holds a
+/// Result batches from a query's thread to the session that reads them: bounded, but for a brief query that has run before it is read, so a slow client slows its own query and holds a
 /// bounded number of batches.
 ///
 /// The thread blocks when `capacity` batches wait; the reader awaits. Either side may end it: the thread by `finish`, the reader by
