@@ -80,7 +80,7 @@ package struct QueryRun: Sendable {
     }
 
     /// Starts the query; rows arrive in the channel.
-    /// - Parameter mayRunHere: a query that is brief has run when this returns.
+    /// - Parameter mayRunHere: a query that is brief has run when this returns, without a way to cancel it: not for an actor or a socket's thread.
     package func start(mayRunHere: Bool = false) -> RowChannel {
         if mayRunHere, isBrief {
             let channel = RowChannel(capacity: .max)
