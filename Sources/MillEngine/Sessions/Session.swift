@@ -230,8 +230,8 @@ package final class Session: Sendable {
     }
 
     private func started(_ run: QueryRun) -> RowChannel {
-        let channel = run.start(mayRunHere: true)
-        // A cancel may have come while the query was planned, or ran here.
+        let channel = run.start()
+        // A cancel may have come while the query was planned.
         context.cancellation.onCancel { channel.cancel($0) }
         return channel
     }
