@@ -16,6 +16,36 @@ package enum Scalar: Sendable, Hashable, Codable {
     }
 }
 
+extension Scalar {
+    /// Texts are equal by their bytes, as in SQL. `String` has other spellings of the same characters equal, too.
+    package static func == (a: Scalar, b: Scalar) -> Bool {
+        switch (a, b) {
+        case (.null, .null): true
+        case (.boolean(let a), .boolean(let b)): a == b
+        case (.int(let a), .int(let b)): a == b
+        case (.float(let a), .float(let b)): a == b
+        case (.decimal(let a), .decimal(let b)): a == b
+        case (.string(let a), .string(let b)): a.utf8.elementsEqual(b.utf8)
+        case (.bytes(let a), .bytes(let b)): a == b
+        case (.interval(let a), .interval(let b)): a == b
+        default: false
+        }
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        switch self {
+        case .null: hasher.combine(0)
+        case .boolean(let value): hasher.combine(value)
+        case .int(let value): hasher.combine(value)
+        case .float(let value): hasher.combine(value)
+        case .decimal(let value): hasher.combine(value)
+        case .string(var text): text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+        case .bytes(let bytes): hasher.combine(bytes)
+        case .interval(let value): hasher.combine(value)
+        }
+    }
+}
+
 extension Decimal: Hashable {
     /// Equal as numbers: 1.0 equals 1.00, NaN equals NaN.
     package static func == (a: Decimal, b: Decimal) -> Bool {
