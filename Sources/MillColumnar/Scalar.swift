@@ -33,15 +33,31 @@ extension Scalar {
     }
 
     package func hash(into hasher: inout Hasher) {
+        // The case first, and the end of a text: lists of values must not be alike where their values are not.
         switch self {
-        case .null: hasher.combine(0)
-        case .boolean(let value): hasher.combine(value)
-        case .int(let value): hasher.combine(value)
-        case .float(let value): hasher.combine(value)
-        case .decimal(let value): hasher.combine(value)
-        case .string(var text): text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
-        case .bytes(let bytes): hasher.combine(bytes)
-        case .interval(let value): hasher.combine(value)
+        case .null: hasher.combine(0 as UInt8)
+        case .boolean(let value):
+            hasher.combine(1 as UInt8)
+            hasher.combine(value)
+        case .int(let value):
+            hasher.combine(2 as UInt8)
+            hasher.combine(value)
+        case .float(let value):
+            hasher.combine(3 as UInt8)
+            hasher.combine(value)
+        case .decimal(let value):
+            hasher.combine(4 as UInt8)
+            hasher.combine(value)
+        case .string(var text):
+            hasher.combine(5 as UInt8)
+            text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+            hasher.combine(0xFF as UInt8)
+        case .bytes(let bytes):
+            hasher.combine(6 as UInt8)
+            hasher.combine(bytes)
+        case .interval(let value):
+            hasher.combine(7 as UInt8)
+            hasher.combine(value)
         }
     }
 }

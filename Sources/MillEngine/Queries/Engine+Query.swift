@@ -25,25 +25,31 @@ extension Engine {
         }
     }
 
-    /// Plans a query and fixes what it reads: see `queryRun` of a plan.
-    /// - Parameter given: the rows of `RelationReference.givenRows`, of all its columns.
-    package func queryRun(_ bound: BoundQuery, session: SessionContext, given: [DeltaBatch] = []) async throws(SQLError) -> QueryRun {
-        try await queryRun(plan(bound), session: session, given: given)
-    }
-
-    /// Fixes what a query reads: every relation and every running source as of one published epoch, system relations as of now, a source
-    /// that no job reads up to its end now.
+    /// Plans a query and fixes what it reads: every relation and every running source as of one published epoch, system relations as of now, a
+    /// source that no job reads up to its end now.
     ///
     /// A block's query sees the epoch that the block saw first, and the block's own changes. A statement that writes sees the newest
     /// state of tables: what is ordered before it, published or not.
-    func queryRun(_ known: QueryPlan, session: SessionContext, given: [DeltaBatch] = []) async throws(SQLError) -> QueryRun {
-        let query = known.query
+    ///
+    /// - Parameter given: the rows of `RelationReference.givenRows`, of all its columns.
+    package func queryRun(_ bound: BoundQuery, session: SessionContext, given: [DeltaBatch] = []) async throws(SQLError) -> QueryRun {
+        try await queryRun(Optimizer.optimize(bound), nil, session: session, given: given)
+    }
+
+    /// Fixes what a query reads: see `queryRun` of a bound one.
+    func queryRun(_ plan: QueryPlan, session: SessionContext) async throws(SQLError) -> QueryRun {
+        try await queryRun(plan.query, plan.steps, session: session, given: [])
+    }
+
+    /// - Parameter known: steps for relations without changes that are not published; nil: none are known.
+    private func queryRun(
+        _ query: BoundQuery, _ known: StreamPlan?, session: SessionContext, given: [DeltaBatch]
+    ) async throws(SQLError) -> QueryRun {
         let transaction = session.transaction
         // Before the images are taken: what is published meanwhile is still in this list, and left out by its position.
         let staged: [StagedTransaction] = transaction.map { $0.isBlock ? [] : self.staged } ?? []
         let changed = Set(transaction.map { Array($0.changes.keys) } ?? []).union(staged.flatMap(\.changes.keys))
-        let isChanged = !changed.isEmpty && known.steps.nodes.contains { if case .relation(let relation, _) = $0.operation { changed.contains(relation.id) } else { false } }
-        let plan = isChanged ? steps(of: query, changed: changed) : known.steps
+        let plan = known.flatMap { $0.reads(anyOf: changed) ? nil : $0 } ?? steps(of: query, changed: changed)
         var run = QueryRun(
             plan: plan, order: query.order, limit: query.limit, offset: query.offset, visible: query.visible, raisesErrors: session.raisesErrors,
             threads: threads)
@@ -105,5 +111,12 @@ extension Engine {
             throw SQLError(.undefinedTable, "relation \"\(relation.name)\" does not exist")
         }
         return QueryRun.TableRange(catalog: catalog, table: table, bounds: ScanBounds.bounds(of: relation.id, in: plan))
+    }
+}
+
+extension StreamPlan {
+    fileprivate func reads(anyOf relations: Set<ObjectID>) -> Bool {
+        guard !relations.isEmpty else { return false }
+        return nodes.contains { if case .relation(let relation, _) = $0.operation { relations.contains(relation.id) } else { false } }
     }
 }

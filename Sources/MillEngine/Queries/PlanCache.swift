@@ -19,6 +19,20 @@ final class QueryPlan: Sendable {
     }
 }
 
+/// A plan that a prepared statement keeps, for as long as what it was made from is what it was.
+final class KnownPlan: Sendable {
+    private let state: Mutex<(plan: QueryPlan, generation: PlanCache.Generation)>
+
+    init(_ plan: QueryPlan, _ generation: PlanCache.Generation) { state = Mutex((plan, generation)) }
+
+    var current: (plan: QueryPlan, generation: PlanCache.Generation) { state.withLock { $0 } }
+
+    func renew(by other: KnownPlan) {
+        let fresh = other.current
+        state.withLock { $0 = fresh }
+    }
+}
+
 /// Plans of queries by their text, for all sessions: who asks the same again, as a dashboard does, waits for no binder and no planner.
 ///
 /// Only what means the same to everybody at any time is in it (`Binder.isLasting`), and only what is small. A change of the catalog, or of what
@@ -46,6 +60,8 @@ final class PlanCache: Sendable {
 
         /// - Returns: what goes; to be let go of without the lock.
         mutating func put(_ plan: QueryPlan, of text: Text) -> [Text: QueryPlan] {
+            // Two sessions made one at the same time.
+            guard young[text] == nil else { return [:] }
             young[text] = plan
             guard young.count >= PlanCache.youngMax else { return [:] }
             defer { (old, young) = (young, [:]) }
@@ -59,15 +75,16 @@ final class PlanCache: Sendable {
     private let state = Mutex(State())
 
     var generation: Generation { state.withLock { $0.generation } }
+    var count: Int { state.withLock { $0.young.count + $0.old.count } }
 
-    func plan(of text: String) -> (plan: QueryPlan, generation: Generation)? {
+    func plan(of text: String) -> KnownPlan? {
         guard let text = Text(text) else { return nil }
-        let (found, _) = state.withLock { state -> ((QueryPlan, Generation)?, [Text: QueryPlan]) in
-            if let plan = state.young[text] { return ((plan, state.generation), [:]) }
-            guard let plan = state.old.removeValue(forKey: text) else { return (nil, [:]) }
-            return ((plan, state.generation), state.put(plan, of: text))
+        let (plan, generation, _) = state.withLock { state -> (QueryPlan?, Generation, [Text: QueryPlan]) in
+            if let plan = state.young[text] { return (plan, state.generation, [:]) }
+            guard let plan = state.old.removeValue(forKey: text) else { return (nil, state.generation, [:]) }
+            return (plan, state.generation, state.put(plan, of: text))
         }
-        return found
+        return plan.map { KnownPlan($0, generation) }
     }
 
     /// - Parameter generation: as it was before the catalog was read.
@@ -89,12 +106,16 @@ final class PlanCache: Sendable {
 extension QueryPlan {
     /// Whether it is worth its memory: short texts name large views, and constants such as `repeat('x', 1000000)` are computed once.
     var isSmall: Bool {
-        guard steps.nodes.count <= Size.max else { return false }
         var size = Size()
+        for step in steps.nodes { size.parts += 1 + step.schema.count / 8 }
         var open = [query.plan]
         while let node = open.popLast() {
             size.parts += 1
-            if case .values(let values) = node { size.parts += values.rows.count }
+            switch node {
+            case .scan(let scan): size.parts += scan.columns.count / 8
+            case .values(let values): size.parts += values.rows.count
+            default: break
+            }
             guard size.parts <= Size.max else { return false }
             do throws(Size.TooLarge) {
                 _ = try node.mappingExpressions { (expression) throws(Size.TooLarge) in

@@ -110,8 +110,8 @@ package final class Session: Sendable {
         package var parameterTypes: [SQLType]
         /// nil when it returns no rows.
         package var schema: Schema?
-        /// Of a query that means the same whenever it runs, while the generation is still that.
-        var known: (plan: QueryPlan, generation: PlanCache.Generation)?
+        /// Of a query that means the same whenever it runs.
+        var known: KnownPlan?
 
         /// The client was told of the columns once; rows of others would be taken for something else.
         func requireSchema(_ current: Schema?) throws(SQLError) {
@@ -132,7 +132,7 @@ package final class Session: Sendable {
     package func prepare(_ statement: ParsedStatement, parameterTypes: [SQLType?]) async throws(SQLError) -> Prepared {
         try refuseInFailedBlock(statement.statement)
         if case .query = statement.statement, parameterTypes.isEmpty, let known = engine.planCache.plan(of: statement.text) {
-            return Prepared(statement: statement, parameterTypes: [], schema: known.plan.schema, known: known)
+            return Prepared(statement: statement, parameterTypes: [], schema: known.current.plan.schema, known: known)
         }
         let generation = engine.planCache.generation
         let context = context
@@ -149,10 +149,8 @@ package final class Session: Sendable {
             var prepared = Prepared(statement: statement, parameterTypes: types, schema: bound.schema)
             if isLasting {
                 let plan = await engine.plan(bound)
-                if plan.isSmall {
-                    prepared.known = (plan, generation)
-                    engine.planCache.keep(plan, of: statement.text, generation)
-                }
+                prepared.known = KnownPlan(plan, generation)
+                if plan.isSmall { engine.planCache.keep(plan, of: statement.text, generation) }
             }
             return prepared
         case .insert, .update, .delete, .truncate:
@@ -216,10 +214,13 @@ package final class Session: Sendable {
     /// A plan of a query that means the same whenever it runs: the one it was prepared with, or of the catalog as it is now.
     private func knownPlan(_ prepared: Prepared) async throws(SQLError) -> QueryPlan? {
         guard let known = prepared.known else { return nil }
-        if known.generation == engine.planCache.generation { return known.plan }
+        let (plan, generation) = known.current
+        if generation == engine.planCache.generation { return plan }
         let again = try await prepare(prepared.statement, parameterTypes: [])
         try prepared.requireSchema(again.schema)
-        return again.known?.plan
+        guard let fresh = again.known else { return nil }
+        known.renew(by: fresh)
+        return fresh.current.plan
     }
 
     /// What runs from here on can be cancelled, and is when it takes longer than `statement_timeout`.
