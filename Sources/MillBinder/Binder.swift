@@ -28,10 +28,15 @@ package final class Binder {
     var enclosingScopes: [Scope] = []
     /// Relations that the plan reads so far, inlined ones counted every time.
     var relationCount = 0
+    /// Something stands for the statement's moment, its session, or an answer of the catalog's functions, or hangs on which catalogs are attached.
+    var isOfTheMoment = false
     /// How often the expression being bound will stand in the result: `x BETWEEN a AND b` compares x twice.
     var copies = 1
     /// Objects that the statement names, in the order of their first mention. A view's own inputs are not among them.
     package internal(set) var dependencies: [ObjectID] = []
+
+    /// Whether what was bound is good for every statement of the same text, whoever sends it and when, while the catalog is what it was.
+    package var isLasting: Bool { !isOfTheMoment && foreignRelationCount == 0 && parameters.isEmpty }
 
     package init(catalog: any CatalogReader, context: BinderContext) {
         self.catalog = catalog

@@ -60,7 +60,7 @@ package actor Engine {
     nonisolated let rejects: RejectStore
     /// Stores what any reader of a source rejects.
     nonisolated let onRejects: SourceInput.RejectHandler
-    var catalog: Catalog
+    var catalog: Catalog { didSet { planCache.empty() } }
     let definitions = AsyncLock()
     /// Cancelled when the engine has stopped: who only tidies up does not wait any more.
     nonisolated let ending = CancellationHook()
@@ -84,7 +84,8 @@ package actor Engine {
     /// Views that have not yet taken over what was there before them; they cannot be read.
     var creating: Set<ObjectID> = []
     /// Stream plans of tables and materialized views.
-    var plans: [ObjectID: StreamPlan] = [:]
+    var plans: [ObjectID: StreamPlan] = [:] { didSet { planCache.empty() } }
+    nonisolated let planCache = PlanCache()
     /// Of the plans of materialized views as they are stored.
     var planChecksums: [ObjectID: UInt32] = [:]
     /// Ends a job's work in the middle of an epoch, by job.

@@ -250,6 +250,38 @@ private final class CircuitGroup {
         conductor.stop()
     }
 
+    /// Some look on their own threads, between two epochs, some are answered by the conductor: all see whole epochs, none an older one than before.
+    @Test(arguments: [1, 3]) func whoeverLooksSeesWholeEpochs(workers: Int) async throws {
+        let connector = NumberConnector(splits: 3)
+        let conductor = try Self.conductor(workers, connector, .init(recordsMin: 64, recordsMax: 256))
+        try await conductor.attach(Self.sums(10, byDigit: true))
+        try await conductor.attach(Self.sums(11, byDigit: false))
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    var last: Int64 = 0
+                    while last < 3 * 40 * 300 {
+                        let (record, tables) = try await conductor.snapshots([ObjectID(10), ObjectID(11)])
+                        let whole = Self.total(tables[ObjectID(11)] ?? [], 0)
+                        #expect(Self.total(tables[ObjectID(10)] ?? [], 1) == whole)
+                        #expect(whole == (record.offsets[Self.sourceID] ?? [:]).values.reduce(0) { $0 + $1.position })
+                        #expect(whole >= last)
+                        last = whole
+                        await Task.yield()
+                    }
+                }
+            }
+            group.addTask {
+                for round in Int64(1)...40 {
+                    for split in 0..<3 { connector.fill(split, 300) }
+                    try await conductor.wait(until: Self.hasRead(connector, round * 900))
+                }
+            }
+            try await group.waitForAll()
+        }
+        conductor.stop()
+    }
+
     /// Lets epochs be published, or holds them back as a journal that cannot be written does.
     private final class Gate: Sendable {
         private let isClosed = Mutex(false)

@@ -31,6 +31,7 @@ extension Binder {
         guard case .statement = context.purpose else {
             throw unsupported("\(what) in a view", hint: "Use it in the SELECT that reads the view.", at: span)
         }
+        isOfTheMoment = true
     }
 
     // MARK: Registered names

@@ -22,7 +22,10 @@ extension Binder {
             throw SQLError(.wrongObjectType, "\(name)(*) specified, but \(name) is not an aggregate function", at: call.name.span.source)
         }
         if let value = try bindMoment(name, call, at: span) { return value }
-        if call.arguments.isEmpty, let value = context.sessionValues[name] { return value }
+        if call.arguments.isEmpty, let value = context.sessionValues[name] {
+            isOfTheMoment = true
+            return value
+        }
         if let value = try bindCatalogCall(name, call, scope, at: span) { return value }
         switch name {
         case "coalesce": return try bindCoalesce(call.arguments.map(\.value), scope, at: span)
@@ -133,6 +136,7 @@ extension Binder {
                 .featureNotSupported, "\(name) is not supported in a materialized view",
                 hint: "Leave it out of the view and compare with it in the SELECT that reads the view.", at: span)
         }
+        isOfTheMoment = true
         let microsPerDay: Int64 = 86_400_000_000
         let remainder = now % microsPerDay
         let timeOfDay = remainder < 0 ? remainder + microsPerDay : remainder

@@ -36,6 +36,7 @@ extension Binder {
         guard parts.count >= 3, let tables = context.catalogTables else { return nil }
         let own = parts.count == 3 ? catalog.object(schema: parts[1], name: parts[2]) : nil
         guard own == nil else { return nil }
+        isOfTheMoment = true
         let span = reference.name.span.source
         do throws(SQLError) {
             guard try tables.isAttached(parts[0]) else { return nil }

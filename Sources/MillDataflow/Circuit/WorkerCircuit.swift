@@ -7,7 +7,7 @@ package import MillStore
 
 /// Everything that one worker runs: its shard of every job, its splits of every source, one epoch at a time.
 ///
-/// A pure machine: it neither blocks nor owns a thread. Whoever drives it (a `Worker` thread, or a test that delivers messages
+/// A pure machine: it neither blocks nor owns a thread. Whoever drives it (`WorkerTurns`, or a test that delivers messages
 /// in any order) calls `openEpoch`, hands over peers' messages, and is told by `isEpochDone` when this worker has done its part.
 ///
 /// An epoch here:

@@ -7,9 +7,9 @@ import Synchronization
 
 /// Opens epochs on all workers, carries out what happens between them, and publishes them.
 ///
-/// A thread of its own. One epoch runs at a time: when all workers are done, the epoch is published by storing its record, and
+/// A thread of its own, which also runs the first worker. One epoch runs at a time: when all workers are done, the epoch is published by storing its record, and
 /// those who wait for it go on. Everything that changes the set of jobs, reads stored rows or injects DML is an order that runs
-/// between two epochs, so each sees whole epochs only.
+/// between two epochs, so each sees whole epochs only; while the conductor waits for orders and has none, others may look for themselves.
 ///
 /// An epoch is as short as the input allows: with nothing waiting it opens the moment a reader reports data. While input is left
 /// over, the budget doubles as long as epochs stay under a target, and halves when they go over twice that. The target is
@@ -18,6 +18,11 @@ import Synchronization
 package final class Conductor: Sendable {
     package let workerCount: Int
     private let workers: [Worker]
+    /// The worker that the conductor's own thread runs: most programs have no other, and for an epoch of few records it takes longer to wake a
+    /// thread than to run it.
+    private var first: Worker { workers[0] }
+    /// Those with threads of their own.
+    private var others: ArraySlice<Worker> { workers.dropFirst() }
     private let mailbox = Mailbox<Order>()
     private let clock: any Clock
     private let wakePending = Atomic<Bool>(false)
@@ -35,6 +40,11 @@ package final class Conductor: Sendable {
     /// What is put into tables in an epoch behind the one that is run again, in order. On the conductor's thread.
     private let waiting = Mutex<[Injection]>([])
     private let threads = Mutex<[PinnedThread]>([])
+    /// Held by the conductor's thread but while it waits for orders, so that whoever has it finds all workers between two epochs; whether all
+    /// is over. Who has it must not look again, nor wait for anybody.
+    private let turn = Mutex(false)
+    /// Orders `between` that are not carried out yet: whoever comes later sees what they did.
+    private let ordersAhead = Atomic<Int>(0)
     private let options: Options
 
     package struct Options: Sendable {
@@ -105,20 +115,25 @@ package final class Conductor: Sendable {
         book = Mutex(WatermarkBook(idleNanos: options.idleNanos))
         workers = (0..<workerCount).map { Worker(index: WorkerIndex($0)) }
         let workers = workers
+        let makeSource: @Sendable (ObjectID, WorkerIndex) throws(SQLError) -> SourceInput = { [self] (id, worker) throws(SQLError) in
+            try makeSource(id, worker, { [weak self] in self?.wake() })
+        }
         var begun: [PinnedThread] = []
         do throws(ThreadFailure) {
-            for worker in workers {
+            for worker in others {
                 begun.append(
                     try PinnedThread { [self] in
-                        worker.run(
-                            peers: workers,
-                            makeSource: { [self] (id, index) throws(SQLError) in try makeSource(id, index, { [weak self] in self?.wake() }) },
-                            epochDone: { [self] _, _, report in mailbox.send(.epochDone(report)) })
+                        worker.run(peers: workers, makeSource: makeSource) { [self] report in mailbox.send(.epochDone(report)) }
                     })
             }
-            begun.append(try PinnedThread { [self] in run() })
+            begun.append(
+                try PinnedThread { [self] in
+                    first.begin(peers: workers, makeSource: makeSource)
+                    run()
+                    first.end()
+                })
         } catch {
-            for worker in workers { worker.mailbox.send(.stop) }
+            for worker in others { worker.mailbox.send(.stop) }
             for thread in begun { thread.join() }
             throw error
         }
@@ -151,6 +166,7 @@ package final class Conductor: Sendable {
 
     /// Hands an order to the conductor's thread, or answers it when that is no more.
     private func order(_ order: Order) {
+        if case .between = order { ordersAhead.add(1, ordering: .acquiringAndReleasing) }
         if !mailbox.send(order) { refuse(order) }
     }
 
@@ -228,13 +244,20 @@ package final class Conductor: Sendable {
         wake()  // Who waits for one of them to catch up learns that it is gone.
     }
 
-    /// What `body`, which must be brief, sees in every worker's circuit between two epochs, by worker, with the epoch it belongs to. It runs on
-    /// the conductor's own thread, so no worker is woken for it.
+    /// What `body`, which must be brief, sees in every worker's circuit between two epochs, by worker, with the epoch it belongs to. No worker
+    /// is woken for it: it runs on this thread while no epoch does and no order is ahead of it, else on the conductor's.
     /// - Throws: 57P01 after `stop`.
     package func look<T: Sendable>(
         _ body: @escaping @Sendable (WorkerCircuit) -> T
     ) async throws(SQLError) -> (record: EpochRecord, results: [T]) {
-        try await results(whileHeld: .waits) { conductor in
+        let isFree = ordersAhead.load(ordering: .acquiring) == 0
+        let now = !isFree ? nil : turn.withLockIfAvailable { isOver -> (record: EpochRecord, results: [T])? in
+            guard !isOver, unpublished.withLock({ $0 == nil }) else { return nil }
+            let results = workers.compactMap { $0.look(body) }
+            return results.count == workerCount ? (published, results) : nil
+        }
+        if let answer = now ?? nil { return answer }
+        return try await results(whileHeld: .waits) { conductor in
             let results = conductor.workers.compactMap { $0.look(body) }
             return results.count == conductor.workerCount ? results : conductor.gather(body)
         }
@@ -350,81 +373,101 @@ package final class Conductor: Sendable {
 
     /// Runs on all workers now and waits; on the conductor's thread only.
     private func gather<T: Sendable>(_ body: @escaping @Sendable (WorkerCircuit) -> T) -> [T] {
+        if others.isEmpty { return [first.perform(body)] }
         let results = Gathered<T>(count: workers.count)
         let done = Semaphore()
-        for worker in workers {
+        for worker in others {
             worker.mailbox.send(
                 .perform { circuit in
                     results.store(body(circuit), at: circuit.here.number)
                     done.signal()
                 })
         }
-        for _ in workers { done.wait() }
+        results.store(first.perform(body), at: 0)
+        for _ in others { done.wait() }
         return results.all
     }
 
     // MARK: The loop
 
-    private func run() {
-        var budget = options.recordsMin
-        // Epochs one after the other that left input over.
+    /// What the conductor's thread remembers from one turn to the next.
+    private struct Agenda {
+        var budget: Int
+        /// Epochs one after the other that left input over.
         var behind = 0
         var waiters: [Waiter] = []
         var hasMore = false
         var pending: [Order] = []
-        // What waits for the epoch that could not be published.
+        /// What waits for the epoch that could not be published.
         var deferred: [Order] = []
-        while true {
-            if !hasMore || !pending.isEmpty {
-                let orders = pending.isEmpty ? mailbox.receive() : pending
-                pending = []
-                for (index, order) in orders.enumerated() {
-                    switch order {
-                    case .wake: hasMore = true
-                    case .between(let work, let whileHeld, let refused):
-                        switch unpublished.withLock({ $0 == nil }) ? .runs : whileHeld {
-                        case .runs: work(self)
-                        case .waits: deferred.append(order)
-                        case .isRefused: refused()
-                        }
-                    case .await(let waiter): settle(waiter, &waiters)
-                    case .epochDone: preconditionFailure("no worker ends an epoch that is not open")
-                    case .stop:
-                        for worker in workers { worker.mailbox.send(.stop) }
-                        for waiter in waiters { refuse(.await(waiter)) }
-                        for late in deferred + orders[(index + 1)...] + mailbox.close() { refuse(late) }
-                        return
-                    }
-                }
+    }
+
+    private func run() {
+        var agenda = Agenda(budget: options.recordsMin)
+        var isOver = false
+        while !isOver {
+            var orders = agenda.pending
+            agenda.pending = []
+            if orders.isEmpty, !agenda.hasMore { orders = mailbox.receive() }
+            turn.withLock {
+                isOver = !carryOut(orders, &agenda)
+                $0 = isOver
             }
-            guard hasMore else { continue }
-            wakePending.store(false, ordering: .releasing)
-            let held = unpublished.withLock { $0 }
-            guard held != nil || options.mayOpen?() ?? true else {
-                hasMore = false
-                continue
-            }
-            let record = held ?? runEpoch(records: budget, &pending)
-            guard options.willPublish?(record) ?? true else {
-                unpublished.withLock { $0 = record }
-                hasMore = false
-                continue
-            }
-            unpublished.withLock { $0 = nil }
-            // Whoever woke it while an epoch was held back wants one that runs from now on.
-            hasMore = record.hasMore || record.hasOpenWatermarks || held != nil
-            behind = record.hasMore ? behind + 1 : 0
-            adapt(&budget, to: record, behind: behind)
-            latest.withLock { $0 = record }
-            waiters.removeAll { waiter in
-                guard waiter.isMet(record) else { return false }
-                waiter.resume(record)
-                return true
-            }
-            pending = deferred + pending
-            deferred = []
-            if pending.isEmpty { pending = mailbox.take() }
         }
+    }
+
+    /// Orders, and then an epoch if there is something for one.
+    /// - Returns: false when nothing more is to be done, ever.
+    private func carryOut(_ orders: [Order], _ agenda: inout Agenda) -> Bool {
+        for (index, order) in orders.enumerated() {
+            switch order {
+            case .wake: agenda.hasMore = true
+            case .between(let work, let whileHeld, let refused):
+                switch unpublished.withLock({ $0 == nil }) ? .runs : whileHeld {
+                case .waits:
+                    agenda.deferred.append(order)
+                    continue
+                case .runs: work(self)
+                case .isRefused: refused()
+                }
+                ordersAhead.subtract(1, ordering: .acquiringAndReleasing)
+            case .await(let waiter): settle(waiter, &agenda.waiters)
+            case .epochDone: preconditionFailure("no worker ends an epoch that is not open")
+            case .stop:
+                for worker in others { worker.mailbox.send(.stop) }
+                for waiter in agenda.waiters { refuse(.await(waiter)) }
+                for late in agenda.deferred + orders[(index + 1)...] + mailbox.close() { refuse(late) }
+                return false
+            }
+        }
+        guard agenda.hasMore else { return true }
+        wakePending.store(false, ordering: .releasing)
+        let held = unpublished.withLock { $0 }
+        guard held != nil || options.mayOpen?() ?? true else {
+            agenda.hasMore = false
+            return true
+        }
+        let record = held ?? runEpoch(records: agenda.budget, &agenda.pending)
+        guard options.willPublish?(record) ?? true else {
+            unpublished.withLock { $0 = record }
+            agenda.hasMore = false
+            return true
+        }
+        unpublished.withLock { $0 = nil }
+        // Whoever woke it while an epoch was held back wants one that runs from now on.
+        agenda.hasMore = record.hasMore || record.hasOpenWatermarks || held != nil
+        agenda.behind = record.hasMore ? agenda.behind + 1 : 0
+        adapt(&agenda.budget, to: record, behind: agenda.behind)
+        latest.withLock { $0 = record }
+        agenda.waiters.removeAll { waiter in
+            guard waiter.isMet(record) else { return false }
+            waiter.resume(record)
+            return true
+        }
+        agenda.pending = agenda.deferred + agenda.pending
+        agenda.deferred = []
+        if agenda.pending.isEmpty { agenda.pending = mailbox.take() }
+        return true
     }
 
     private func settle(_ waiter: Waiter, _ waiters: inout [Waiter]) {
@@ -452,9 +495,10 @@ package final class Conductor: Sendable {
             behind: published.catchingUp.union(fresh), ends: rerun.ends)
         // In an epoch of few records it takes longer to say who has read them than to read them.
         let lends = published.hasMore
-        for worker in workers { worker.mailbox.send(.openEpoch(epoch, share, watermarks, lends: lends)) }
-        var report = EpochReport()
-        var open = workers.count
+        let opening = Worker.Opening(epoch: epoch, budget: share, watermarks: watermarks, lends: lends)
+        for worker in others { worker.mailbox.send(.openEpoch(opening)) }
+        var report = first.runEpoch(opening)
+        var open = others.count
         while open > 0 {
             for order in mailbox.receive() {
                 if case .epochDone(let part) = order {

@@ -11,24 +11,45 @@ import MillState
 
 /// Ad-hoc SELECT: which rows it sees.
 extension Engine {
-    /// Plans a query and fixes what it reads: every relation and every running source as of one published epoch, system
-    /// relations as of now, a source that no job reads up to its end now.
+    /// How a query is carried out, for any session.
+    func plan(_ bound: BoundQuery) -> QueryPlan {
+        let query = Optimizer.optimize(bound)
+        return QueryPlan(schema: bound.schema, query: query, steps: steps(of: query, changed: []))
+    }
+
+    /// - Parameter changed: relations with changes that are not published. Others are read whole, once: nothing is ever taken back.
+    private func steps(of query: BoundQuery, changed: Set<ObjectID>) -> StreamPlan {
+        let properties = relationProperties
+        return StreamPlanner.planQuery(query) { id in
+            StreamProperties(uniqueKey: properties(id).uniqueKey, appendOnly: !changed.contains(id), distribution: .any)
+        }
+    }
+
+    /// Plans a query and fixes what it reads: every relation and every running source as of one published epoch, system relations as of now, a
+    /// source that no job reads up to its end now.
     ///
     /// A block's query sees the epoch that the block saw first, and the block's own changes. A statement that writes sees the newest
     /// state of tables: what is ordered before it, published or not.
     ///
     /// - Parameter given: the rows of `RelationReference.givenRows`, of all its columns.
     package func queryRun(_ bound: BoundQuery, session: SessionContext, given: [DeltaBatch] = []) async throws(SQLError) -> QueryRun {
-        let query = Optimizer.optimize(bound)
-        let unique = relationProperties
+        try await queryRun(Optimizer.optimize(bound), nil, session: session, given: given)
+    }
+
+    /// Fixes what a query reads: see `queryRun` of a bound one.
+    func queryRun(_ plan: QueryPlan, session: SessionContext) async throws(SQLError) -> QueryRun {
+        try await queryRun(plan.query, plan.steps, session: session, given: [])
+    }
+
+    /// - Parameter known: steps for relations without changes that are not published; nil: none are known.
+    private func queryRun(
+        _ query: BoundQuery, _ known: StreamPlan?, session: SessionContext, given: [DeltaBatch]
+    ) async throws(SQLError) -> QueryRun {
         let transaction = session.transaction
         // Before the images are taken: what is published meanwhile is still in this list, and left out by its position.
         let staged: [StagedTransaction] = transaction.map { $0.isBlock ? [] : self.staged } ?? []
-        // A query's relations are read whole, once: nothing is ever taken back, but by changes that are not published.
-        let plan = StreamPlanner.planQuery(query) { id in
-            let isChanged = transaction?.changes[id] != nil || staged.contains { $0.changes[id] != nil }
-            return StreamProperties(uniqueKey: unique(id).uniqueKey, appendOnly: !isChanged, distribution: .any)
-        }
+        let changed = Set(transaction.map { Array($0.changes.keys) } ?? []).union(staged.flatMap(\.changes.keys))
+        let plan = known.flatMap { $0.reads(anyOf: changed) ? nil : $0 } ?? steps(of: query, changed: changed)
         var run = QueryRun(
             plan: plan, order: query.order, limit: query.limit, offset: query.offset, visible: query.visible, raisesErrors: session.raisesErrors,
             threads: threads)
@@ -90,5 +111,12 @@ extension Engine {
             throw SQLError(.undefinedTable, "relation \"\(relation.name)\" does not exist")
         }
         return QueryRun.TableRange(catalog: catalog, table: table, bounds: ScanBounds.bounds(of: relation.id, in: plan))
+    }
+}
+
+extension StreamPlan {
+    fileprivate func reads(anyOf relations: Set<ObjectID>) -> Bool {
+        guard !relations.isEmpty else { return false }
+        return nodes.contains { if case .relation(let relation, _) = $0.operation { relations.contains(relation.id) } else { false } }
     }
 }

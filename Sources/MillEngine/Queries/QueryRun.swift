@@ -6,7 +6,8 @@ import MillExpr
 package import MillIO
 package import MillPlan
 
-/// An ad-hoc query: the same operators as a live view, run over what is there, on a thread that does nothing else meanwhile.
+/// An ad-hoc query: the same operators as a live view, run over what is there, on a thread that does nothing else meanwhile, or, when it is
+/// brief, on the one that asks.
 ///
 /// One epoch over one worker's worth of circuit. Rows of relations come as batches of one published epoch; a source is read from
 /// its origin up to `end`. An append-only plan without an order streams its rows; every other result is consolidated first,
@@ -79,19 +80,27 @@ package struct QueryRun: Sendable {
     }
 
     /// Starts the query; rows arrive in the channel.
-    package func start() -> RowChannel {
+    /// - Parameter mayRunHere: a query that is brief has run when this returns, without a way to cancel it: not for an actor or a socket's thread.
+    package func start(mayRunHere: Bool = false) -> RowChannel {
+        if mayRunHere, isBrief {
+            let channel = RowChannel(capacity: .max)
+            run(into: channel)
+            return channel
+        }
         let channel = RowChannel()
         do throws(ThreadFailure) {
-            try threads.run { [self] in
-                do throws(SQLError) {
-                    try QueryCircuit(self, channel).run()
-                    channel.finish()
-                } catch {
-                    channel.finish(error)
-                }
-            }
+            try threads.run { [self] in run(into: channel) }
         } catch { channel.finish(error.sqlError) }
         return channel
+    }
+
+    private func run(into channel: RowChannel) {
+        do throws(SQLError) {
+            try QueryCircuit(self, channel).run()
+            channel.finish()
+        } catch {
+            channel.finish(error)
+        }
     }
 
     /// All rows at once, for statements that use a query's result.
@@ -104,7 +113,7 @@ package struct QueryRun: Sendable {
     }
 }
 
-/// The circuit of one ad-hoc query. Confined to the query's thread.
+/// The circuit of one ad-hoc query. Confined to the thread that runs it.
 private final class QueryCircuit: RenderInputs {
     private let query: QueryRun
     private let result: ResultCollector

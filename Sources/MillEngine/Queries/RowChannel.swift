@@ -5,7 +5,7 @@ import MillIO
 import Synchronization
 
 /// Result batches from a query's thread to the session that reads them: bounded, so a slow client slows its own query and holds a
-/// bounded number of batches.
+/// bounded number of batches. A brief query, which has run before it is read, has a channel without a bound.
 ///
 /// The thread blocks when `capacity` batches wait; the reader awaits. Either side may end it: the thread by `finish`, the reader by
 /// `cancel`, after which `send` says so and the thread stops.

@@ -110,6 +110,8 @@ package final class Session: Sendable {
         package var parameterTypes: [SQLType]
         /// nil when it returns no rows.
         package var schema: Schema?
+        /// Of a query that means the same whenever it runs.
+        var known: KnownPlan?
 
         /// The client was told of the columns once; rows of others would be taken for something else.
         func requireSchema(_ current: Schema?) throws(SQLError) {
@@ -129,17 +131,28 @@ package final class Session: Sendable {
     /// Binds a statement, for its parameters and the columns of its result.
     package func prepare(_ statement: ParsedStatement, parameterTypes: [SQLType?]) async throws(SQLError) -> Prepared {
         try refuseInFailedBlock(statement.statement)
+        if case .query = statement.statement, parameterTypes.isEmpty, let known = engine.planCache.plan(of: statement.text) {
+            return Prepared(statement: statement, parameterTypes: [], schema: known.current.plan.schema, known: known)
+        }
+        let generation = engine.planCache.generation
         let context = context
         let functions = await engine.catalogFunctions(context)
         let (reader, now) = (await engine.reader, engine.environment.clock.nowMicros)
         switch statement.statement {
         case .query(let query):
-            return try await bound(context) { (context) throws(SQLError) in
+            let (types, bound, isLasting) = try await bound(context) { (context) throws(SQLError) in
                 let binder = Binder(
                     catalog: reader, context: context.binderContext(.statement(now: now), parameterTypes: parameterTypes, functions: functions))
                 let bound = try binder.bind(query: query)
-                return Prepared(statement: statement, parameterTypes: try binder.parameterTypes(), schema: bound.schema)
+                return (try binder.parameterTypes(), bound, binder.isLasting)
             }
+            var prepared = Prepared(statement: statement, parameterTypes: types, schema: bound.schema)
+            if isLasting {
+                let plan = await engine.plan(bound)
+                prepared.known = KnownPlan(plan, generation)
+                if plan.isSmall { engine.planCache.keep(plan, of: statement.text, generation) }
+            }
+            return prepared
         case .insert, .update, .delete, .truncate:
             return try await bound(context) { (context) throws(SQLError) in
                 let binder = Binder(
@@ -159,7 +172,7 @@ package final class Session: Sendable {
         SQLError(.invalidStatementName, "prepared statement \"\(name)\" does not exist")
     }
 
-    /// Plans a statement anew, as the catalog is now, and runs it.
+    /// Runs a statement, planned as the catalog is now.
     /// - Parameter parameters: of the prepared types, one each.
     /// - Throws: 0A000 when its result has other columns by now than when it was prepared.
     package func execute(_ prepared: Prepared, parameters: [Scalar]) async throws(SQLError) -> Outcome {
@@ -169,10 +182,16 @@ package final class Session: Sendable {
         let values = zip(parameters, prepared.parameterTypes).map { BoundExpression.literal($0, $1) }
         switch prepared.statement.statement {
         case .query(let query):
-            let bound = try await bind(query, values)
-            openBlock()
-            try prepared.requireSchema(bound.schema)
-            let run = try await engine.queryRun(bound, session: context)
+            let run: QueryRun
+            if let plan = try await knownPlan(prepared) {
+                openBlock()
+                run = try await engine.queryRun(plan, session: context)
+            } else {
+                let bound = try await bind(query, values)
+                openBlock()
+                try prepared.requireSchema(bound.schema)
+                run = try await engine.queryRun(bound, session: context)
+            }
             for warning in run.warnings { notice(warning) }
             return .rows(started(run), verb: "SELECT")
         case .insert, .update, .delete, .truncate: return try await write(prepared, values)
@@ -190,6 +209,18 @@ package final class Session: Sendable {
         case .replayRejects(let statement): return try await replay(statement)
         default: return try await define(prepared.statement)
         }
+    }
+
+    /// A plan of a query that means the same whenever it runs: the one it was prepared with, or of the catalog as it is now.
+    private func knownPlan(_ prepared: Prepared) async throws(SQLError) -> QueryPlan? {
+        guard let known = prepared.known else { return nil }
+        let (plan, generation) = known.current
+        if generation == engine.planCache.generation { return plan }
+        let again = try await prepare(prepared.statement, parameterTypes: [])
+        try prepared.requireSchema(again.schema)
+        guard let fresh = again.known else { return nil }
+        known.renew(by: fresh)
+        return fresh.current.plan
     }
 
     /// What runs from here on can be cancelled, and is when it takes longer than `statement_timeout`.
@@ -230,8 +261,8 @@ package final class Session: Sendable {
     }
 
     private func started(_ run: QueryRun) -> RowChannel {
-        let channel = run.start()
-        // A cancel may have come while the query was planned.
+        let channel = run.start(mayRunHere: true)
+        // A cancel may have come while the query was planned, or ran here.
         context.cancellation.onCancel { channel.cancel($0) }
         return channel
     }
