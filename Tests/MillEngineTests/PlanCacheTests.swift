@@ -135,7 +135,7 @@ import Testing
         await world.stop()
     }
 
-    /// What is asked for now and then stays while others come and go.
+    /// A text that is asked again while others come and go keeps its plan.
     @Test func theCacheIsBounded() async throws {
         let world = try await EngineWorld()
         try await world.run("SELECT 1")

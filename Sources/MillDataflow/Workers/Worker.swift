@@ -139,7 +139,7 @@ final class WorkerTurns {
             send: { to, message in peers[to.number].send(message, in: current.epoch) })
     }
 
-    /// The next message, when there is one.
+    /// The next message; waits for one.
     func next() -> Worker.Message { inbox.next(from: worker.mailbox) }
 
     func handle(_ message: Worker.Message) -> Outcome {
