@@ -17,14 +17,15 @@ package enum Scalar: Sendable, Hashable, Codable {
 }
 
 extension Scalar {
-    /// Texts are equal by their bytes, as in SQL. `String` has other spellings of the same characters equal, too.
+    /// Equal is what nobody can tell apart (`RowEquality.representation`): plans take one of two equal parts for both. 1.0 and 1.00 are shown
+    /// differently, -0 and 0 too; `String` has other spellings of the same characters equal.
     package static func == (a: Scalar, b: Scalar) -> Bool {
         switch (a, b) {
         case (.null, .null): true
         case (.boolean(let a), .boolean(let b)): a == b
         case (.int(let a), .int(let b)): a == b
-        case (.float(let a), .float(let b)): a == b
-        case (.decimal(let a), .decimal(let b)): a == b
+        case (.float(let a), .float(let b)): a.isIdentical(to: b)
+        case (.decimal(let a), .decimal(let b)): a.isIdentical(to: b)
         case (.string(let a), .string(let b)): a.utf8.elementsEqual(b.utf8)
         case (.bytes(let a), .bytes(let b)): a == b
         case (.interval(let a), .interval(let b)): a == b
@@ -44,7 +45,7 @@ extension Scalar {
             hasher.combine(value)
         case .float(let value):
             hasher.combine(3 as UInt8)
-            hasher.combine(value)
+            hasher.combine(value.isNaN ? .nan : value)
         case .decimal(let value):
             hasher.combine(4 as UInt8)
             hasher.combine(value)

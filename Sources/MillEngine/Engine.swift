@@ -28,8 +28,8 @@ package actor Engine {
         package var replayBytesMax: Int
         /// Bytes that a sink's outbox may take on disk before the sink is given up.
         package var outboxBytesMax: Int
-        /// How long a target may take to answer CREATE SINK.
-        package var targetTimeout = Duration.seconds(60)
+        /// How long a statement waits for what a source holds, or for the target of CREATE SINK. Connectors have shorter limits of their own.
+        package var answerTimeout = Duration.seconds(60)
         /// How often sources are asked for new splits, when their connector cannot tell by itself.
         package var splitDiscoveryNanos: UInt64
 
@@ -81,7 +81,7 @@ package actor Engine {
     var replayLogs: [ObjectID: ReplayLog] = [:]
     /// The next number for a row of a table without a key.
     var nextRowID: Int64
-    /// Views that have not yet taken over what was there before them; they cannot be read.
+    /// Views that have not yet taken over what was there before them, and tables that CREATE TABLE AS fills; they cannot be used.
     var creating: Set<ObjectID> = []
     /// Stream plans of tables and materialized views.
     var plans: [ObjectID: StreamPlan] = [:] { didSet { planCache.empty() } }

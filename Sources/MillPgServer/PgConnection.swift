@@ -230,7 +230,7 @@ extension PgConnection {
             let parsed = try await session.split(text)
             if parsed.isEmpty { try await tell(.completed(tag: nil)) }
             for (index, statement) in parsed.enumerated() {
-                let prepared = try await session.prepare(statement, parameterTypes: [])
+                let prepared = try await session.prepare(statement, parameterTypes: [], isKept: false)
                 guard prepared.parameterTypes.isEmpty else {
                     throw SQLError(
                         .undefinedParameter, "there is no parameter $1", hint: "Send a statement with parameters by Parse and Bind.")
@@ -303,7 +303,7 @@ extension PgConnection {
                 statements[id] = Statement(text: text, prepared: nil)
                 return .prepared(parameterTypes: [], columns: nil)
             }
-            let prepared = try await session.prepare(only, parameterTypes: types)
+            let prepared = try await session.prepare(only, parameterTypes: types, isKept: true)
             statements[id] = Statement(text: text, prepared: prepared)
             return .prepared(parameterTypes: prepared.parameterTypes, columns: prepared.columns)
         } catch {

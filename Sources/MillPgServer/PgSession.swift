@@ -26,9 +26,11 @@ package protocol PgSession: Sendable {
 
     /// Binds and plans a statement.
     ///
-    /// - Parameter parameterTypes: what the client fixed; `.unspecified` or missing ones are inferred. Empty in a simple query.
+    /// - Parameters:
+    ///   - parameterTypes: what the client fixed; `.unspecified` or missing ones are inferred. Empty in a simple query.
+    ///   - isKept: beyond its first execution.
     /// - Throws: 25P02 in a failed block for all but its end, the binder's errors otherwise.
-    func prepare(_ statement: PgStatement, parameterTypes: [PgOID]) async throws(SQLError) -> PgPrepared
+    func prepare(_ statement: PgStatement, parameterTypes: [PgOID], isKept: Bool) async throws(SQLError) -> PgPrepared
 
     /// Starts a statement. In a block, or implicitly in the transaction that the next `settle` ends.
     ///

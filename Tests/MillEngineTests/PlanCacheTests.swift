@@ -58,6 +58,31 @@ import Testing
         await world.stop()
     }
 
+    /// Nor is a plan taken that relies on there being no changes while a statement before it, sent with it, has some.
+    @Test func aStatementSeesThoseSentBeforeIt() async throws {
+        let world = try await EngineWorld()
+        try await world.run("CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 10), (2, 20)")
+        func answer(_ sql: String) async throws -> [[String?]] {
+            let statement = try Session.parse(sql)[0]
+            guard case .rows(let channel, _) = try await world.session.execute(try await world.session.prepare(statement, parameterTypes: []), parameters: []) else { return [] }
+            var rows: [[String?]] = []
+            while let batch = try await channel.next() { for row in 0..<batch.count { for _ in 0..<max(0, batch.weight(row)) { rows.append(batch.columns.map { $0.text(row) }) } } }
+            return rows
+        }
+        let questions = ["SELECT min(v), max(v), count(*) FROM t", "SELECT DISTINCT v / 10 FROM t ORDER BY 1", "SELECT v FROM t ORDER BY v DESC LIMIT 1"]
+        for question in questions {
+            _ = try await answer(question)
+            #expect(world.engine.planCache.plan(of: question) != nil)
+        }
+        for (write, after) in [("UPDATE t SET v = 40 WHERE id = 1", [[["20", "40", "2"]], [["2"], ["4"]], [["40"]]]), ("DELETE FROM t WHERE v = 40", [[["20", "20", "1"]], [["2"]], [["20"]]])] {
+            _ = try await answer(write)
+            for (question, rows) in zip(questions, after) { #expect(try await answer(question) == rows, "\(question) after \(write)") }
+        }
+        try await world.session.settle()
+        for (question, rows) in zip(questions, [[["20", "20", "1"]], [["2"]], [["20"]]]) { #expect(try await answer(question) == rows) }
+        await world.stop()
+    }
+
     @Test func aChangedCatalogIsSeenAtOnce() async throws {
         let world = try await EngineWorld()
         try await world.run("CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 10); CREATE VIEW shown AS SELECT id FROM t")
@@ -169,12 +194,16 @@ import Testing
             #expect(sql.utf8.count <= PlanCache.textBytesMax)
             for _ in 0..<2 { #expect(try await world.run(sql)[0].rows == rows, "\(sql)") }
             #expect((world.engine.planCache.plan(of: sql) != nil) == isKept, "\(sql)")
+            // Nor is it kept in what is prepared: a thousand statements are a thousand texts.
+            try await world.run("PREPARE p AS \(sql)")
+            #expect((world.session.state.withLock { $0.prepared["p"]?.known } != nil) == isKept, "\(sql)")
+            #expect(try await world.run("EXECUTE p; DEALLOCATE p")[0].rows == rows, "\(sql)")
         }
         await world.stop()
     }
 
     /// The same characters, spelled otherwise, are other values.
-    @Test func textsAreEqualByTheirBytes() async throws {
+    @Test func onlyWhatCannotBeToldApartIsTheSame() async throws {
         let world = try await EngineWorld()
         try await world.run("CREATE TABLE t (id int PRIMARY KEY, name varchar); INSERT INTO t VALUES (1, 'caf\u{e9}'), (2, 'cafe\u{301}'), (3, 'K'), (4, '\u{212A}')")
         for _ in 0..<2 {
@@ -188,6 +217,20 @@ import Testing
             #expect(
                 try await world.run("SELECT count(*) FROM (SELECT * FROM t WHERE name = 'K' UNION ALL SELECT * FROM t WHERE name = '\u{212A}') AS pair")[0].rows == [["2"]])
         }
+        // Nor numbers that are equal and not shown alike: a plan has one part for what is the same twice.
+        for (sql, rows) in [
+            ("SELECT max(1.0), max(1.00) FROM t", [["1.0", "1.00"]]),
+            ("SELECT count(DISTINCT x) FROM (SELECT (id + 1.0)::varchar AS x FROM t WHERE id = 1 UNION ALL SELECT (id + 1.00)::varchar FROM t WHERE id = 1) AS pair", [["2"]]),
+            ("SELECT id FROM t WHERE id IN (1.0, 1.00, 2.000) ORDER BY id", [["1"], ["2"]]),
+            ("SELECT max(0.0::double precision), max(-0.0::double precision) FROM t", [["0", "-0"]]),
+        ] as [(String, [[String?]])] {
+            #expect(try await world.run(sql)[0].rows == rows, "\(sql)")
+        }
+        try await world.run(
+            "CREATE MATERIALIZED VIEW shown AS SELECT (id + 1.0)::varchar AS x FROM t WHERE id = 1 UNION ALL SELECT (id + 1.00)::varchar FROM t WHERE id = 1")
+        #expect(try await world.run("SELECT x FROM shown ORDER BY x")[0].rows == [["2.0"], ["2.00"]])
+        try await world.run("CREATE TABLE priced (price numeric PRIMARY KEY); INSERT INTO priced VALUES (1.0), (2.0)")
+        #expect(try await world.run("SELECT price FROM priced WHERE price IN (1.0, 1.00)")[0].rows == [["1.0"]])
         await world.stop()
     }
 

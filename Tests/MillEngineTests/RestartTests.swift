@@ -228,6 +228,47 @@ import Testing
         #expect(try crashed.load().objects.map(\.object.id.number) == [16384, 16386])
     }
 
+    @Test(arguments: ["", " (PRIMARY KEY (a))"]) func nobodyUsesATableWhileItIsFilled(key: String) async throws {
+        let connector = ScriptedConnector(#"{"a":1}"#)
+        try await withEngine(over: .inMemory(), ScriptedAssembly(connectors: ["s": connector])) { (world) async throws in
+            try await world.run(create("s"))
+            let other = Session(engine: world.engine, userName: "root", databaseName: "dev")
+            let statements = [
+                "SELECT count(*) FROM t", "SELECT a FROM t WHERE a = 1", "INSERT INTO t VALUES (7)", "UPDATE t SET a = 8", "DELETE FROM t", "TRUNCATE t",
+                "BEGIN; INSERT INTO t VALUES (7)",
+            ]
+            for isCancelled in [true, false] {
+                connector.change { $0.missing = 1 }
+                let polls = connector.state.withLock { $0.emptyPolls }
+                let hasEnded = Atomic(false)
+                let first = Task {
+                    defer { hasEnded.store(true, ordering: .relaxed) }
+                    return await error { () throws(SQLError) in try await world.run("CREATE TABLE t\(key) AS SELECT a FROM s") }
+                }
+                while connector.state.withLock({ $0.emptyPolls }) == polls, !hasEnded.load(ordering: .relaxed) { await Task.yield() }
+                for statement in statements {
+                    let failure = await error { () throws(SQLError) in try await other.run(statement) }
+                    #expect(failure?.message == "table \"t\" is still being created", "\(statement)")
+                    #expect(failure?.sqlState == .objectNotInPrerequisiteState)
+                    try await other.run("ROLLBACK")
+                }
+                if isCancelled {
+                    world.session.cancel()
+                    #expect(await first.value?.sqlState == .queryCanceled)
+                    #expect(await error { () throws(SQLError) in try await other.run("INSERT INTO t VALUES (7)") }?.sqlState == .undefinedTable)
+                } else {
+                    connector.change { state in
+                        state.missing = 0
+                        state.splits[0].append(#"{"a":2}"#)
+                    }
+                    #expect(await first.value == nil)
+                    try await other.run("INSERT INTO t VALUES (7)")
+                    #expect(try await rows(world, "SELECT a FROM t ORDER BY a") == [["1"], ["2"], ["7"]])
+                }
+            }
+        }
+    }
+
     @Test func whatCannotBeStoredDoesNotTakeEffect() async throws {
         let meta = try MetaStore.inMemory()
         let assembly = ScriptedAssembly(connectors: ["s": ScriptedConnector(#"{"a":1}"#)])

@@ -67,7 +67,7 @@ final class FakeSession: PgSession {
         return statements
     }
 
-    func prepare(_ statement: PgStatement, parameterTypes: [PgOID]) async throws(SQLError) -> PgPrepared {
+    func prepare(_ statement: PgStatement, parameterTypes: [PgOID], isKept: Bool) async throws(SQLError) -> PgPrepared {
         guard let words = statement.syntax as? [String] else { throw SQLError(.internalError, "not a fake statement") }
         if transactionStatus == .failed, words[0] != "commit" { throw SQLError(.inFailedSQLTransaction, "current transaction is aborted") }
         let columns: [PgColumn]?

@@ -136,15 +136,22 @@ extension Engine {
         let object = try changed.create(draft)
         let plan = Self.tablePlan(object)
         try await store { (meta) throws(SQLError) in try meta.create(object, job: (plan, query == nil ? .running : .creating)) }
+        // Until all rows are in, nobody reads it or writes to it: what fails is taken back, with all that is in it.
+        if query != nil { creating.insert(object.id) }
+        defer { creating.remove(object.id) }
         catalog = changed
         plans[object.id] = plan
         do throws(SQLError) {
             try await conductor.attach(newJob(object, plan))
             guard let query else { return }
             let transaction = OpenTransaction(isBlock: false)
-            defer { abandon(transaction) }
-            _ = try await run(BoundInsert(table: object, query: query), session: session, in: transaction)
-            try await commit(transaction)
+            _ = try await add(BoundInsert(table: object, query: query), session: session, to: transaction)
+            do throws(SQLError) { try await commit(transaction) } catch {
+                // What it says of stored changes is not so here: they go with the table.
+                var error = error
+                (error.detail, error.hint) = ("Table \"\(object.name)\" is not created.", nil)
+                throw error
+            }
             try await store { (meta) throws(SQLError) in try meta.setRunning(object.id) }
         } catch {
             await takeBack(object)
@@ -337,9 +344,6 @@ extension Engine {
         await takeBack(object)
     }
 
-    /// How long a statement waits for what a source's connector knows. They have shorter limits of their own.
-    static let sourcePatience = Duration.seconds(60)
-
     /// The ends of the sources that a plan reads, as their connectors know them now; a source that cannot say is left out, with a warning.
     private func sourceEnds(
         of plan: StreamPlan, _ cancellation: CancellationHook, _ notices: inout [SQLError]
@@ -348,7 +352,7 @@ extension Engine {
         for case .source(let relation, _) in plan.nodes.map(\.operation) {
             guard let connector = sources.definition(relation.id)?.connector else { continue }
             do throws(SQLError) {
-                ends[relation.id] = try await offActor(for: Self.sourcePatience, unless: cancellation, what: "its connector") { () throws(SQLError) in
+                ends[relation.id] = try await offActor(for: options.answerTimeout, unless: cancellation, what: "its connector") { () throws(SQLError) in
                     try connector.highWatermarks(connector.currentSplits())
                 }
             } catch {

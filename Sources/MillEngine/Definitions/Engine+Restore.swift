@@ -395,7 +395,8 @@ extension Engine {
                 .objectNotInPrerequisiteState, "\(name) does not run: \(reason.message)", detail: reason.detail, hint: reason.hint)
         }
         let state = restoration.recovering[object.id] != nil ? "recovered" : "created"
-        return SQLError(.objectNotInPrerequisiteState, "\(name) is still being \(state)", hint: "SHOW JOBS tells how far it is.")
+        let hint = object.kind == .table ? "It can be used when CREATE TABLE AS has ended." : "SHOW JOBS tells how far it is."
+        return SQLError(.objectNotInPrerequisiteState, "\(name) is still being \(state)", hint: hint)
     }
 }
 

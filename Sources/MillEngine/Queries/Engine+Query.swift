@@ -90,19 +90,18 @@ extension Engine {
                 parts.flatMap { $0.batches(columns: columns, weightOffset: MaterializeOperator.weightOffset) }
                 + unpublished(id, after: record, staged, transaction)
         }
-        for id in sourceIDs {
-            guard let definition = sources.definition(id) else { throw SQLError(.undefinedTable, "source \(id) does not exist") }
-            // A source whose splits the epoch does not name is read by no job.
-            var end = record.offsets[id] ?? [:]
-            if end.isEmpty {
-                end = try await offActor { () throws(SQLError) in
-                    try definition.connector.highWatermarks(definition.connector.currentSplits())
-                }
-            }
-            run.sources[id] = QueryRun.SourceRange(
-                definition: definition, end: end, clock: environment.clock, patience: session.sourceTimeout, onRejects: onRejects)
-        }
+        for id in sourceIDs { run.sources[id] = try await range(of: id, record, session) }
         return run
+    }
+
+    /// What is there of a source: as far as the epoch has it, or to its end now when no job reads it.
+    private func range(of source: ObjectID, _ record: EpochRecord, _ session: SessionContext) async throws(SQLError) -> QueryRun.SourceRange {
+        guard let definition = sources.definition(source) else { throw SQLError(.undefinedTable, "source \(source) does not exist") }
+        var end = record.offsets[source] ?? [:]
+        if end.isEmpty {
+            end = try await offActor { () throws(SQLError) in try definition.connector.highWatermarks(definition.connector.currentSplits()) }
+        }
+        return QueryRun.SourceRange(definition: definition, end: end, clock: environment.clock, patience: session.sourceTimeout, onRejects: onRejects)
     }
 
     /// A table of an attached catalog, with what the query asks of its columns.

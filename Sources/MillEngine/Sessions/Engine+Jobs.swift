@@ -92,7 +92,7 @@ extension Engine {
             let splits: [SourceSplit]
             let ends: [SourceSplit: SplitOffset]
             do throws(SQLError) {
-                (splits, ends) = try await offActor(for: Self.sourcePatience, unless: cancellation, what: "its connector") { () throws(SQLError) in
+                (splits, ends) = try await offActor(for: options.answerTimeout, unless: cancellation, what: "its connector") { () throws(SQLError) in
                     let splits = try definition.connector.currentSplits()
                     return (splits, try definition.connector.highWatermarks(splits))
                 }

@@ -63,7 +63,7 @@ extension Session {
             let binder = Binder(catalog: await engine.reader, context: context.binderContext(.view))
             var known: [SQLType?] = []
             for type in types { known.append(try binder.type(of: type)) }
-            let prepared = try await prepare(ParsedStatement(statement: inner, span: span, text: ""), parameterTypes: known)
+            let prepared = try await prepare(ParsedStatement(statement: inner, span: span, text: ""), parameterTypes: known, isKept: true)
             state.withLock { $0.prepared[name.name] = prepared }
             return .done(tag: "PREPARE")
         case .execute(let name, let arguments):

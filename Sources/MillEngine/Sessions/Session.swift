@@ -129,7 +129,8 @@ package final class Session: Sendable {
     }
 
     /// Binds a statement, for its parameters and the columns of its result.
-    package func prepare(_ statement: ParsedStatement, parameterTypes: [SQLType?]) async throws(SQLError) -> Prepared {
+    /// - Parameter isKept: beyond its first execution. Nobody counts what sessions keep, so a large plan is then made for each.
+    package func prepare(_ statement: ParsedStatement, parameterTypes: [SQLType?], isKept: Bool = false) async throws(SQLError) -> Prepared {
         try refuseInFailedBlock(statement.statement)
         if case .query = statement.statement, parameterTypes.isEmpty, let known = engine.planCache.plan(of: statement.text) {
             return Prepared(statement: statement, parameterTypes: [], schema: known.current.plan.schema, known: known)
@@ -149,8 +150,9 @@ package final class Session: Sendable {
             var prepared = Prepared(statement: statement, parameterTypes: types, schema: bound.schema)
             if isLasting {
                 let plan = await engine.plan(bound)
-                prepared.known = KnownPlan(plan, generation)
-                if plan.isSmall { engine.planCache.keep(plan, of: statement.text, generation) }
+                let isSmall = plan.isSmall
+                if isSmall { engine.planCache.keep(plan, of: statement.text, generation) }
+                if isSmall || !isKept { prepared.known = KnownPlan(plan, generation) }
             }
             return prepared
         case .insert, .update, .delete, .truncate:
@@ -219,8 +221,9 @@ package final class Session: Sendable {
         let again = try await prepare(prepared.statement, parameterTypes: [])
         try prepared.requireSchema(again.schema)
         guard let fresh = again.known else { return nil }
-        known.renew(by: fresh)
-        return fresh.current.plan
+        let current = fresh.current.plan
+        if current.isSmall { known.renew(by: fresh) }
+        return current
     }
 
     /// What runs from here on can be cancelled, and is when it takes longer than `statement_timeout`.

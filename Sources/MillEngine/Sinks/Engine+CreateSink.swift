@@ -60,7 +60,7 @@ extension Engine {
         definitions.unlock()
         isLocked = false
         let target = try await offActor(
-            for: options.targetTimeout, unless: session.cancellation, what: "the target of sink \"\(draft.object.name)\""
+            for: options.answerTimeout, unless: session.cancellation, what: "the target of sink \"\(draft.object.name)\""
         ) {
             () throws(SQLError) in try connector.prepare()
         }

@@ -26,8 +26,13 @@ extension Engine {
 
     /// - Throws: 23502 for a missing value, 22001 for a text that its column is too short for, 21000 and 23505 from ON CONFLICT.
     package func run(_ insert: BoundInsert, session: SessionContext, in transaction: OpenTransaction) async throws(SQLError) -> WriteAnswer {
+        try await begin(insert.table, session, transaction)
+        return try await add(insert, session: session, to: transaction)
+    }
+
+    /// What INSERT does once the transaction may write to the table.
+    func add(_ insert: BoundInsert, session: SessionContext, to transaction: OpenTransaction) async throws(SQLError) -> WriteAnswer {
         let table = insert.table
-        try await begin(table, session, transaction)
         var rows = Self.repeated(try await queryRun(insert.query, session: session).collect(session.cancellation))
         if let column = table.rowIDColumn { rows = rows.map { numbered($0, column) } }
         try Self.check(rows, table)

@@ -5,7 +5,8 @@ import MillParquet
 
 /// Rows of a data file that are deleted by their values: what other writers leave. We never write such.
 ///
-/// A row goes when a delete file has one with the same values in the columns of its `equality_ids`; NULL is the same as NULL.
+/// A row goes when a delete file has one with the same values in the columns of its `equality_ids`; NULL is the same as NULL, NaN as NaN,
+/// and 0 is not -0.
 struct EqualityDeletes {
     private struct Keys {
         var fieldIDs: [Int]

@@ -55,9 +55,9 @@ private final class EngineSession: PgSession {
         try Session.parse(text).map { PgStatement(span: $0.span, syntax: $0) }
     }
 
-    func prepare(_ statement: PgStatement, parameterTypes: [PgOID]) async throws(SQLError) -> PgPrepared {
+    func prepare(_ statement: PgStatement, parameterTypes: [PgOID], isKept: Bool) async throws(SQLError) -> PgPrepared {
         guard let parsed = statement.syntax as? ParsedStatement else { preconditionFailure("a statement comes from split") }
-        let prepared = try await session.prepare(parsed, parameterTypes: parameterTypes.map(\.sqlType))
+        let prepared = try await session.prepare(parsed, parameterTypes: parameterTypes.map(\.sqlType), isKept: isKept)
         let parameters = prepared.parameterTypes.enumerated().map { index, type in
             // What the client fixed stays as it said: int8 and oid are one type here, and two on the wire.
             index < parameterTypes.count && parameterTypes[index].sqlType == type ? parameterTypes[index] : PgOID(type)

@@ -136,7 +136,7 @@ actor Simulation {
         let conducting = Conductor.Options(recordsMin: budget, recordsMax: budget)
         var options = Engine.Options(workerCount: workers, conductor: conducting)
         // Time flies here.
-        options.targetTimeout = .seconds(86_400)
+        options.answerTimeout = .seconds(86_400)
         let engine = try Engine(
             environment: environment, options: options,
             assembly: targets.nextLife(["s": connector]), meta: meta, keeper: keeper, dmlLog: dmlLog, replayDirectory: "/data/replay")
@@ -208,15 +208,7 @@ actor Simulation {
 
     private func run(_ sql: String) async throws(SQLError) -> EngineWorld.Answer {
         trace.append(sql)
-        return try await perform { (world) async throws(SQLError) in
-            while true {
-                _ = world.session.takeMessages()
-                let answer = try await world.run(sql).last!
-                // Time flies here: a source may have had no time to say what it holds, and FLUSH says so.
-                let isUnheard = world.session.takeMessages().contains { if case .notice(let notice) = $0 { notice.message.contains("does not answer") } else { false } }
-                if sql != "FLUSH" || !isUnheard { return answer }
-            }
-        }
+        return try await perform { (world) async throws(SQLError) in try await world.run(sql).last! }
     }
 
     /// Runs a statement that may come to nothing because everything ends.
