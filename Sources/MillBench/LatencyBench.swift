@@ -157,12 +157,15 @@ package struct LatencyBench: Sendable {
     private func measure(
         _ rate: Int, _ peak: Int?, _ load: BidLoad, _ watch: ViewWatch, _ server: ServerProcess, _ environment: Environment
     ) throws -> Result {
+        // While no event is due: where they were made between two, the generator has been 100 ms late.
+        let syncProbe = try Probe.sync(directory + "/probe", environment)
+        let wakeProbe = try Probe.wake(environment)
         let schedule = load.schedule(rate: rate)
         let first = schedule.first + Int(Double(rate) * Self.warmUpSeconds)
         _ = try load.produce(until: first, by: schedule)
+        syncProbe.restart()
+        wakeProbe.restart()
         let before = Usage(watch, server, environment.clock)
-        let syncProbe = try Probe.sync(directory + "/probe", environment)
-        let wakeProbe = try Probe.wake(environment)
         let end = first + max(Int(Double(rate) * seconds), 1)
         let late = try load.produce(until: end, by: schedule)
         let after = Usage(watch, server, environment.clock)

@@ -51,13 +51,15 @@ final class Probe: Sendable {
         }
     }
 
-    /// How late a thread runs that does nothing but ask for a millisecond of sleep: what no program can be faster than here. It counts other
-    /// threads of the run that had the processor then, and the times in which the host of a virtual machine gave it to somebody else.
+    /// How late a thread runs that does nothing but ask for 4 ms of sleep, in which it takes nothing from the run: what no program can be faster
+    /// than here. It counts other threads of the run that had the processor then, and the times in which the host of a virtual machine gave it to
+    /// somebody else.
     static func wake(_ environment: Environment) throws -> Probe {
-        try Probe(turnMicros: 1000) {
+        let turnMicros: UInt32 = 4000
+        return try Probe(turnMicros: turnMicros) {
             let start = environment.clock.monotonicNanos
-            usleep(1000)
-            return UInt32(clamping: max((environment.clock.monotonicNanos - start) / 1000, 1000) - 1000)
+            usleep(turnMicros)
+            return UInt32(clamping: max((environment.clock.monotonicNanos - start) / 1000, UInt64(turnMicros)) - UInt64(turnMicros))
         }
     }
 
@@ -75,7 +77,10 @@ final class Probe: Sendable {
         }
     }
 
-    /// Ends the thread; what each turn took.
+    /// Forgets the turns so far.
+    func restart() { state.withLock { $0.micros.removeAll(keepingCapacity: true) } }
+
+    /// Ends the thread; what each turn took since the last start.
     func stop() throws(IOFailure) -> Percentiles {
         state.withLock { $0.isStopping = true }
         let ended = thread.withLock { thread in
