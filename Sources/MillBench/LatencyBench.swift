@@ -160,6 +160,8 @@ package struct LatencyBench: Sendable {
         // While no event is due: where they were made between two, the generator has been 100 ms late.
         let syncProbe = try Probe.sync(directory + "/probe", environment)
         let wakeProbe = try Probe.wake(environment)
+        // A run that fails says why; nobody asks for what they have measured.
+        defer { for probe in [syncProbe, wakeProbe] { _ = try? probe.stop() } }
         let schedule = load.schedule(rate: rate)
         let first = schedule.first + Int(Double(rate) * Self.warmUpSeconds)
         _ = try load.produce(until: first, by: schedule)

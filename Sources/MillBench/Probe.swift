@@ -21,6 +21,8 @@ final class Probe: Sendable {
         var micros: [UInt32] = []
         var failure: IOFailure?
         var isStopping = false
+        /// How often it was restarted.
+        var round = 0
     }
 
     /// - Parameter once: takes one turn, and says how long what it measures took, in microseconds.
@@ -64,10 +66,14 @@ final class Probe: Sendable {
     }
 
     private func run(_ once: () throws(IOFailure) -> UInt32) {
-        while !state.withLock({ $0.isStopping }) {
+        while true {
+            let (round, isStopping) = state.withLock { ($0.round, $0.isStopping) }
+            if isStopping { return }
             do throws(IOFailure) {
                 let micros = try once()
                 state.withLock { state in
+                    // Of a turn that began before a restart nobody knows how much came after it.
+                    guard state.round == round else { return }
                     for late in stride(from: 0, through: micros, by: Int(turnMicros)) { state.micros.append(micros - late) }
                 }
             } catch {
@@ -77,8 +83,13 @@ final class Probe: Sendable {
         }
     }
 
-    /// Forgets the turns so far.
-    func restart() { state.withLock { $0.micros.removeAll(keepingCapacity: true) } }
+    /// Forgets the turns so far, the one under way too.
+    func restart() {
+        state.withLock { state in
+            state.micros.removeAll(keepingCapacity: true)
+            state.round += 1
+        }
+    }
 
     /// Ends the thread; what each turn took since the last start.
     func stop() throws(IOFailure) -> Percentiles {

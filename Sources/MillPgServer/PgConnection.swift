@@ -145,7 +145,7 @@ final class PgConnection {
             return await openSession(startup)
         case .runQuery(let text):
             return try await runQuery(text) ? statusEvent() : settle()
-        case .prepare(let id, let text, let types): return await prepare(id, text, types)
+        case .prepare(let id, let text, let types, let isKept): return await prepare(id, text, types, isKept: isKept)
         case .bind(let id, let statement, let parameters, let formats): return bind(id, statement, parameters, formats)
         case .execute(let id, let rowLimit): return try await execute(id, rowLimit: rowLimit)
         case .reject(let messages): try await reject(messages)
@@ -292,7 +292,7 @@ extension PgConnection {
         return .settled(await session?.transactionStatus ?? .idle)
     }
 
-    private func prepare(_ id: StatementID, _ text: String, _ types: [PgOID]) async -> ServerConnectionEvent {
+    private func prepare(_ id: StatementID, _ text: String, _ types: [PgOID], isKept: Bool) async -> ServerConnectionEvent {
         do {
             let session = try openedSession()
             let parsed = try await session.split(text)
@@ -303,7 +303,7 @@ extension PgConnection {
                 statements[id] = Statement(text: text, prepared: nil)
                 return .prepared(parameterTypes: [], columns: nil)
             }
-            let prepared = try await session.prepare(only, parameterTypes: types, isKept: true)
+            let prepared = try await session.prepare(only, parameterTypes: types, isKept: isKept)
             statements[id] = Statement(text: text, prepared: prepared)
             return .prepared(parameterTypes: prepared.parameterTypes, columns: prepared.columns)
         } catch {

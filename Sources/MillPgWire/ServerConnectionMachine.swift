@@ -226,7 +226,7 @@ extension ServerConnectionMachine {
             let text = try PgBinary.text(parse.text[...])
             let id = StatementID(takeID())
             state = .busy(.prepare(name: parse.name, id))
-            return .prepare(id, text: text, parameterTypes: parse.parameterTypes)
+            return .prepare(id, text: text, parameterTypes: parse.parameterTypes, isKept: !parse.name.isEmpty)
         } catch {
             return reject(error)
         }

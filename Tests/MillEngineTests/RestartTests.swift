@@ -237,6 +237,8 @@ import Testing
                 "SELECT count(*) FROM t", "SELECT a FROM t WHERE a = 1", "INSERT INTO t VALUES (7)", "UPDATE t SET a = 8", "DELETE FROM t", "TRUNCATE t",
                 "BEGIN; INSERT INTO t VALUES (7)",
             ]
+            // A statement that waits for the table in place of being refused.
+            try await other.run("SET statement_timeout = '20s'")
             for isCancelled in [true, false] {
                 connector.change { $0.missing = 1 }
                 let polls = connector.state.withLock { $0.emptyPolls }

@@ -159,7 +159,7 @@ struct ServerConnectionMachineTests {
         var machine = opened()
         #expect(
             machine.handle(.message(.parse(ParseMessage(name: "s", "select $1", parameterTypes: [.int4]))))
-                == .prepare(StatementID(1), text: "select $1", parameterTypes: [.int4]))
+                == .prepare(StatementID(1), text: "select $1", parameterTypes: [.int4], isKept: true))
         #expect(machine.handle(.prepared(parameterTypes: [.int4], columns: Self.columns)) == .send([.parseComplete]))
         #expect(
             machine.handle(.message(.describe(.statement("s"))))

@@ -149,7 +149,7 @@ extension Engine {
             do throws(SQLError) { try await commit(transaction) } catch {
                 // What it says of stored changes is not so here: they go with the table.
                 var error = error
-                (error.detail, error.hint) = ("Table \"\(object.name)\" is not created.", nil)
+                error.detail = "Table \"\(object.name)\" is not created."
                 throw error
             }
             try await store { (meta) throws(SQLError) in try meta.setRunning(object.id) }

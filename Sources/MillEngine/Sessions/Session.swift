@@ -129,7 +129,7 @@ package final class Session: Sendable {
     }
 
     /// Binds a statement, for its parameters and the columns of its result.
-    /// - Parameter isKept: beyond its first execution. Nobody counts what sessions keep, so a large plan is then made for each.
+    /// - Parameter isKept: for as long as the client likes. Nobody counts what sessions keep, so a large plan is then made for each execution.
     package func prepare(_ statement: ParsedStatement, parameterTypes: [SQLType?], isKept: Bool = false) async throws(SQLError) -> Prepared {
         try refuseInFailedBlock(statement.statement)
         if case .query = statement.statement, parameterTypes.isEmpty, let known = engine.planCache.plan(of: statement.text) {

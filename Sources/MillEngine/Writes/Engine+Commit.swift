@@ -104,7 +104,8 @@ extension Engine {
             do throws(LogError) { try await dmlLog.sync(upTo: position) } catch {
                 staged.removeAll { $0.position == position }
                 var error = error.sqlError
-                error.hint = "Nothing more can be written until the server is started again; that shows whether this transaction was stored."
+                error.detail = "Whether the transaction was stored shows when the server is started again."
+                error.hint = "Nothing more can be written until then."
                 throw error
             }
         }
