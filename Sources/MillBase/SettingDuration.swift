@@ -9,6 +9,10 @@ package struct SettingDuration: Hashable, Sendable, CustomStringConvertible {
 
     /// Nil for what is no time, a negative one, or one over 2^31 - 1 milliseconds.
     package init?(_ text: String) {
+        if let milliseconds = Self.wholeMilliseconds(text.utf8) {
+            self.milliseconds = milliseconds
+            return
+        }
         let text = text.filter { $0 != " " }
         let number = text.prefix { $0.isNumber || ".+-".contains($0) }
         let unit = text.dropFirst(number.count)
@@ -18,6 +22,17 @@ package struct SettingDuration: Hashable, Sendable, CustomStringConvertible {
         let total = (value * scale).rounded()
         guard total >= 0, total <= Double(Int32.max) else { return nil }
         milliseconds = Int(total)
+    }
+
+    /// Of at most nine digits and a unit, as settings are kept and read for every statement; nil for any other text, which may be a time all the same.
+    private static func wholeMilliseconds(_ text: String.UTF8View) -> Int? {
+        let digits = text.prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+        guard !digits.isEmpty, digits.count <= 9 else { return nil }
+        let value = digits.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }
+        let unit = text[digits.endIndex...]
+        let scale = unit.isEmpty ? 1 : units.first { $0.milliseconds >= 1 && $0.name.utf8.elementsEqual(unit) }.map { Int($0.milliseconds) }
+        guard let scale, value * scale <= Int(Int32.max) else { return nil }
+        return value * scale
     }
 
     /// In the largest unit that leaves a whole number.

@@ -92,7 +92,7 @@ final class EngineWorld: Sendable {
     @discardableResult
     func run(_ text: String, on session: Session) async throws(SQLError) -> [Answer] {
         let statements: [ParsedStatement]
-        do throws(SQLError) { statements = try Session.parse(text) } catch {
+        do throws(SQLError) { statements = try session.parsed(text) } catch {
             session.statementFailed()
             throw error
         }

@@ -146,17 +146,45 @@ import Testing
         let cache = PlanCache()
         let plan = try #require(world.engine.planCache.plan(of: "SELECT id FROM t")).current.plan
         let old = cache.generation
-        cache.keep(plan, of: "a", old)
+        cache.keep(plan, of: Self.statement("a"), old)
         #expect(cache.plan(of: "a") != nil)
         cache.empty()
         #expect(cache.plan(of: "a") == nil)
-        cache.keep(plan, of: "a", old)
+        cache.keep(plan, of: Self.statement("a"), old)
         #expect(cache.plan(of: "a") == nil)
         // PREPARE has no text of its own; a long one is seldom sent twice.
-        cache.keep(plan, of: "", cache.generation)
-        cache.keep(plan, of: String(repeating: " ", count: 5000), cache.generation)
+        cache.keep(plan, of: Self.statement(""), cache.generation)
+        cache.keep(plan, of: Self.statement(String(repeating: " ", count: 5000)), cache.generation)
         #expect(cache.plan(of: "") == nil)
         #expect(cache.plan(of: String(repeating: " ", count: 5000)) == nil)
+        await world.stop()
+    }
+
+    private static func statement(_ text: String) -> ParsedStatement {
+        ParsedStatement(statement: .flush, span: SourceSpan(0, text.utf8.count), text: text)
+    }
+
+    /// Places count from the beginning of all that was sent.
+    @Test func aTextThatIsKnownIsNotParsedAgain() async throws {
+        let world = try await EngineWorld()
+        try await world.run("CREATE TABLE t (id int PRIMARY KEY)")
+        let cache = world.engine.planCache
+        let sql = "SELECT id, 'é;' AS s FROM t -- no\nWHERE id / 1 > 0"
+        #expect(cache.statement(of: sql) == nil)
+        try await world.run("SELECT 1; \(sql)")
+        #expect(cache.plan(of: sql) != nil)
+        #expect(cache.statement(of: sql) == nil)
+        try await world.run("CREATE TABLE u (id int PRIMARY KEY); DROP TABLE u")
+        try await world.run(sql)
+        for text in [sql, sql + ";", sql + " ;\n; ", sql + "\n"] {
+            let known = try #require(cache.statement(of: text), "\(text)")
+            #expect(try [known] == Session.parse(text))
+        }
+        for text in [" " + sql, sql + "; SELECT 1", sql + " -- ;", "SELECT 1", "", ";", sql + "\u{301}"] { #expect(cache.statement(of: text) == nil, "\(text)") }
+        let long = "SELECT id FROM t WHERE id <> 0" + String(repeating: " ", count: PlanCache.parsedBytesMax) + "AND true"
+        for _ in 0..<2 { try await world.run(long) }
+        #expect(cache.plan(of: long) != nil)
+        #expect(cache.statement(of: long) == nil)
         await world.stop()
     }
 
@@ -166,9 +194,9 @@ import Testing
         try await world.run("SELECT 1")
         let plan = try #require(world.engine.planCache.plan(of: "SELECT 1")).current.plan
         let cache = PlanCache()
-        cache.keep(plan, of: "often", cache.generation)
+        cache.keep(plan, of: Self.statement("often"), cache.generation)
         for number in 0..<1000 {
-            cache.keep(plan, of: "\(number)", cache.generation)
+            cache.keep(plan, of: Self.statement("\(number)"), cache.generation)
             if number % 50 == 0 { #expect(cache.plan(of: "often") != nil, "\(number)") }
             #expect(cache.count <= 2 * PlanCache.youngMax)
         }

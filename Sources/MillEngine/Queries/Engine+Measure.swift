@@ -66,7 +66,7 @@ extension Session {
 
     /// Runs statements to their end; rows are dropped.
     package func run(_ text: String) async throws(SQLError) {
-        for statement in try Session.parse(text) {
+        for statement in try parsed(text) {
             let outcome = try await execute(try await prepare(statement, parameterTypes: []), parameters: [])
             if case .rows(let channel, _) = outcome { try await channel.drain() }
             try await settle()

@@ -1,6 +1,8 @@
+import MillBase
 import MillColumnar
 import MillExpr
 import MillPlan
+import MillSQL
 import Synchronization
 
 /// A query bound, optimized and planned, which may run any number of times, at the same time too. What it reads is fixed when it runs.
@@ -33,7 +35,7 @@ final class KnownPlan: Sendable {
     }
 }
 
-/// Plans of queries by their text, for all sessions: who asks the same again, as a dashboard does, waits for no binder and no planner.
+/// Plans of queries by their text, for all sessions: who asks the same again, as a dashboard does, waits for no parser, no binder and no planner.
 ///
 /// Only what means the same to everybody at any time is in it (`Binder.isLasting`), and only what is small. A change of the catalog, or of what
 /// is relied on in a relation's changes, empties it: see `Engine.catalog` and `Engine.plans`. Any thread.
@@ -46,23 +48,29 @@ final class PlanCache: Sendable {
         let bytes: [UInt8]
 
         /// nil where nothing is kept: PREPARE has no text of its own, and a long one is seldom sent twice.
-        init?(_ text: String) {
-            guard !text.isEmpty, text.utf8.count <= PlanCache.textBytesMax else { return nil }
-            bytes = Array(text.utf8)
+        init?(_ text: some Collection<UInt8>) {
+            guard !text.isEmpty, text.count <= PlanCache.textBytesMax else { return nil }
+            bytes = Array(text)
         }
+    }
+
+    private struct Entry {
+        let plan: QueryPlan
+        /// What the text says, where that is short and the text is all that was sent: places in it count from its beginning.
+        let statement: ParsedStatement?
     }
 
     private struct State {
         var generation = Generation()
         /// Those that were asked for since `old` were all there were.
-        var young: [Text: QueryPlan] = [:]
-        var old: [Text: QueryPlan] = [:]
+        var young: [Text: Entry] = [:]
+        var old: [Text: Entry] = [:]
 
         /// - Returns: what goes; to be let go of without the lock.
-        mutating func put(_ plan: QueryPlan, of text: Text) -> [Text: QueryPlan] {
+        mutating func put(_ entry: Entry, of text: Text) -> [Text: Entry] {
             // Two sessions made one at the same time.
             guard young[text] == nil else { return [:] }
-            young[text] = plan
+            young[text] = entry
             guard young.count >= PlanCache.youngMax else { return [:] }
             defer { (old, young) = (young, [:]) }
             return old
@@ -71,6 +79,8 @@ final class PlanCache: Sendable {
 
     static let youngMax = 128
     static let textBytesMax = 4096
+    /// A parsed text takes some hundred times its bytes.
+    static let parsedBytesMax = 1024
 
     private let state = Mutex(State())
 
@@ -78,19 +88,30 @@ final class PlanCache: Sendable {
     var count: Int { state.withLock { $0.young.count + $0.old.count } }
 
     func plan(of text: String) -> KnownPlan? {
-        guard let text = Text(text) else { return nil }
-        let (plan, generation, _) = state.withLock { state -> (QueryPlan?, Generation, [Text: QueryPlan]) in
-            if let plan = state.young[text] { return (plan, state.generation, [:]) }
-            guard let plan = state.old.removeValue(forKey: text) else { return (nil, state.generation, [:]) }
-            return (plan, state.generation, state.put(plan, of: text))
+        guard let text = Text(text.utf8) else { return nil }
+        let (entry, generation, _) = state.withLock { state -> (Entry?, Generation, [Text: Entry]) in
+            if let entry = state.young[text] { return (entry, state.generation, [:]) }
+            guard let entry = state.old.removeValue(forKey: text) else { return (nil, state.generation, [:]) }
+            return (entry, state.generation, state.put(entry, of: text))
         }
-        return plan.map { KnownPlan($0, generation) }
+        return entry.map { KnownPlan($0.plan, generation) }
+    }
+
+    /// What a client's text says, semicolons behind it or not; nil where that is not known.
+    func statement(of text: String) -> ParsedStatement? {
+        guard text.utf8.count <= Self.textBytesMax,
+            let end = text.utf8.lastIndex(where: { $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "\n") }),
+            let text = Text(text.utf8[...end])
+        else { return nil }
+        return state.withLock { ($0.young[text] ?? $0.old[text])?.statement }
     }
 
     /// - Parameter generation: as it was before the catalog was read.
-    func keep(_ plan: QueryPlan, of text: String, _ generation: Generation) {
-        guard let text = Text(text) else { return }
-        _ = state.withLock { state in state.generation == generation ? state.put(plan, of: text) : [:] }
+    func keep(_ plan: QueryPlan, of statement: ParsedStatement, _ generation: Generation) {
+        guard let text = Text(statement.text.utf8) else { return }
+        let isWhole = statement.span.start == 0 && text.bytes.count <= Self.parsedBytesMax
+        let entry = Entry(plan: plan, statement: isWhole ? statement : nil)
+        _ = state.withLock { state in state.generation == generation ? state.put(entry, of: text) : [:] }
     }
 
     /// What plans are made from has changed.

@@ -104,6 +104,12 @@ package final class Session: Sendable {
 
     package static func parse(_ text: String) throws(SQLError) -> [ParsedStatement] { try Parser.parseStatements(text) }
 
+    /// The same for a text that a client sends, perhaps again.
+    package func parsed(_ text: String) throws(SQLError) -> [ParsedStatement] {
+        if let known = engine.planCache.statement(of: text) { return [known] }
+        return try Self.parse(text)
+    }
+
     /// A statement whose parameters and result are known.
     package struct Prepared: Sendable {
         package var statement: ParsedStatement
@@ -151,7 +157,7 @@ package final class Session: Sendable {
             if isLasting {
                 let plan = await engine.plan(bound)
                 let isSmall = plan.isSmall
-                if isSmall { engine.planCache.keep(plan, of: statement.text, generation) }
+                if isSmall { engine.planCache.keep(plan, of: statement, generation) }
                 if isSmall || !isKept { prepared.known = KnownPlan(plan, generation) }
             }
             return prepared

@@ -52,7 +52,7 @@ private final class EngineSession: PgSession {
     }
 
     func split(_ text: String) async throws(SQLError) -> [PgStatement] {
-        try Session.parse(text).map { PgStatement(span: $0.span, syntax: $0) }
+        try session.parsed(text).map { PgStatement(span: $0.span, syntax: $0) }
     }
 
     func prepare(_ statement: PgStatement, parameterTypes: [PgOID], isKept: Bool) async throws(SQLError) -> PgPrepared {
