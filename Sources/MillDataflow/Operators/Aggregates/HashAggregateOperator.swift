@@ -76,13 +76,19 @@ package final class HashAggregateOperator: Operator {
 
     private func add(_ batch: DeltaBatch, _ errors: OperatorErrors) {
         let count = batch.count
-        let keyColumns = keys.map { batch.columns[$0] }
-        RowHash.hash(keyColumns, count: count, into: hashes)
-        table.findOrInsert(keyColumns, hashes: hashes, count: count, rows: rows, inserted: &inserted)
-        closing?.note(inserted, of: keyColumns, rows)
+        guard count > 0 else { return }
         let weights = batch.weights.map { UnsafePointer($0.values) }
         touched.reserve(count)
-        touch(&touched, count, weights)
+        if keys.isEmpty {
+            findGlobalGroup()
+            touchGlobalGroup(&touched, count, weights)
+        } else {
+            let keyColumns = keys.map { batch.columns[$0] }
+            RowHash.hash(keyColumns, count: count, into: hashes)
+            table.findOrInsert(keyColumns, hashes: hashes, count: count, rows: rows, inserted: &inserted)
+            closing?.note(inserted, of: keyColumns, rows)
+            touch(&touched, count, weights)
+        }
         calls.update(GroupRows(payloads: payloads, numbers: rows, count: count, offset: 0), batch, errors)
     }
 
@@ -96,12 +102,27 @@ package final class HashAggregateOperator: Operator {
         }
     }
 
+    /// The same where all rows, one at least, are of the group that `rows` begins with.
+    private func touchGlobalGroup(_ touched: inout TouchedGroups, _ count: Int, _ weights: UnsafePointer<Int64>?) {
+        touch(&touched, 1, weights)
+        var weight: Int64 = 0
+        for index in 1..<count {
+            (rows[index], payloads[index]) = (rows[0], payloads[0])
+            weight &+= weights?[index] ?? 1
+        }
+        (payloads[0] + Self.weightOffset).assumingMemoryBound(to: Int64.self).pointee &+= weight
+    }
+
+    private func findGlobalGroup() {
+        RowHash.hash([], count: 1, into: hashes)
+        table.findOrInsert([], hashes: hashes, count: 1, rows: rows, inserted: &inserted)
+    }
+
     /// The group of an aggregate without keys: weight 1 of its own keeps it alive. Its saved copy has weight 0, so the first
     /// epoch inserts its row and takes nothing back.
     package func begin() {
         guard ownsGlobalGroup, keys.isEmpty else { return }
-        RowHash.hash([], count: 1, into: hashes)
-        table.findOrInsert([], hashes: hashes, count: 1, rows: rows, inserted: &inserted)
+        findGlobalGroup()
         touch(&touched, 1, nil)
     }
 
