@@ -24,7 +24,7 @@ package struct SettingDuration: Hashable, Sendable, CustomStringConvertible {
         milliseconds = Int(total)
     }
 
-    /// Of at most nine digits and a unit, as settings are kept and read for every statement; nil for any other text, which may be a time all the same.
+    /// Of at most nine digits and a unit or none, as settings are kept and read for every statement; nil for any other text, which may be a time all the same.
     private static func wholeMilliseconds(_ text: String.UTF8View) -> Int? {
         let digits = text.prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
         guard !digits.isEmpty, digits.count <= 9 else { return nil }

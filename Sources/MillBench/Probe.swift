@@ -14,20 +14,23 @@ import Darwin
 /// that stands still for a second weighs a second, as it does for events.
 final class Probe: Sendable {
     private let turnMicros: UInt32
-    private let state = Mutex(State())
+    private let state: Mutex<State>
+    private let clock: any Clock
     private let thread = Mutex<PinnedThread?>(nil)
 
     private struct State {
         var micros: [UInt32] = []
         var failure: IOFailure?
         var isStopping = false
-        /// How often it was restarted.
-        var round = 0
+        /// Since when turns count.
+        var startNanos: UInt64
     }
 
     /// - Parameter once: takes one turn, and says how long what it measures took, in microseconds.
-    private init(turnMicros: UInt32, _ once: @escaping @Sendable () throws(IOFailure) -> UInt32) throws {
+    private init(turnMicros: UInt32, _ clock: any Clock, _ once: @escaping @Sendable () throws(IOFailure) -> UInt32) throws {
         self.turnMicros = turnMicros
+        self.clock = clock
+        state = Mutex(State(startNanos: clock.monotonicNanos))
         try thread.withLock { thread in thread = try PinnedThread { [self] in run(once) } }
     }
 
@@ -36,7 +39,7 @@ final class Probe: Sendable {
         let file = try environment.files.open(path, .create)
         let content = [UInt8](repeating: 1, count: 4096)
         let size = Mutex(0)
-        return try Probe(turnMicros: 10_000) { () throws(IOFailure) in
+        return try Probe(turnMicros: 10_000, environment.clock) { () throws(IOFailure) in
             let offset = size.withLock { size in
                 defer { size += content.count }
                 return size
@@ -58,7 +61,7 @@ final class Probe: Sendable {
     /// somebody else.
     static func wake(_ environment: Environment) throws -> Probe {
         let turnMicros: UInt32 = 4000
-        return try Probe(turnMicros: turnMicros) {
+        return try Probe(turnMicros: turnMicros, environment.clock) {
             let start = environment.clock.monotonicNanos
             usleep(turnMicros)
             return UInt32(clamping: max((environment.clock.monotonicNanos - start) / 1000, UInt64(turnMicros)) - UInt64(turnMicros))
@@ -66,14 +69,13 @@ final class Probe: Sendable {
     }
 
     private func run(_ once: () throws(IOFailure) -> UInt32) {
-        while true {
-            let (round, isStopping) = state.withLock { ($0.round, $0.isStopping) }
-            if isStopping { return }
+        while !state.withLock({ $0.isStopping }) {
             do throws(IOFailure) {
-                let micros = try once()
+                let measured = try once()
+                let now = clock.monotonicNanos
                 state.withLock { state in
-                    // Of a turn that began before a restart nobody knows how much came after it.
-                    guard state.round == round else { return }
+                    // Of a turn that began before a restart what came after it.
+                    let micros = min(measured, UInt32(clamping: (now - min(state.startNanos, now)) / 1000))
                     for late in stride(from: 0, through: micros, by: Int(turnMicros)) { state.micros.append(micros - late) }
                 }
             } catch {
@@ -83,11 +85,11 @@ final class Probe: Sendable {
         }
     }
 
-    /// Forgets the turns so far, the one under way too.
+    /// Forgets the turns so far, and of the one under way what has passed of it.
     func restart() {
         state.withLock { state in
             state.micros.removeAll(keepingCapacity: true)
-            state.round += 1
+            state.startNanos = clock.monotonicNanos
         }
     }
 

@@ -58,7 +58,7 @@ package enum LogError: Error, Hashable, Sendable, SQLErrorConvertible {
         case .transactionTooLarge(let bytes, let limit):
             SQLError(
                 .programLimitExceeded, "a transaction that changes \(bytes) bytes of rows is over the limit of \(limit)",
-                hint: "Change the rows in several transactions.")
+                hint: "Write the rows in several transactions.")
         case .closed: SQLError(.adminShutdown, "the log is closed")
         }
     }

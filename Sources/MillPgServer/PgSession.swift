@@ -28,7 +28,7 @@ package protocol PgSession: Sendable {
     ///
     /// - Parameters:
     ///   - parameterTypes: what the client fixed; `.unspecified` or missing ones are inferred. Empty in a simple query.
-    ///   - isKept: for as long as the client likes; otherwise until the next one at most.
+    ///   - isKept: for as long as the client likes; otherwise until the next one, and as long as it has portals.
     /// - Throws: 25P02 in a failed block for all but its end, the binder's errors otherwise.
     func prepare(_ statement: PgStatement, parameterTypes: [PgOID], isKept: Bool) async throws(SQLError) -> PgPrepared
 

@@ -21,7 +21,7 @@ package enum ServerConnectionAction: Hashable, Sendable {
     /// Run every statement of the text: for each `rowsBegin` when it has rows, then `completed`; `failed` ends the run.
     /// Then settle; the answer is `settled`.
     case runQuery(String)
-    /// Prepare one statement and keep it under `id`, until the next if not `isKept`; answer with `prepared` or `failed`.
+    /// Prepare one statement and keep it under `id`, if not `isKept` until the next; portals may keep it longer. Answer with `prepared` or `failed`.
     case prepare(StatementID, text: String, parameterTypes: [PgOID], isKept: Bool)
     /// Make a portal under `id`; answer with `bound` or `failed`.
     case bind(PortalID, StatementID, parameters: [BoundParameter], resultFormats: [PgFormat])

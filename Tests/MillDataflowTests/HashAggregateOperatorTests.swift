@@ -93,6 +93,21 @@ import Testing
         #expect(errors.takeFirst() == nil)
     }
 
+    /// Of a worker that does not own the group: it is there while it has rows.
+    @Test func theGroupWithoutKeysHasTheWeightOfItsRows() throws {
+        let schema = [Field("v", .int32)]
+        let operation = try HashAggregateOperator(
+            keys: [], calls: [.init(.count, argument: .column(0, .int32), type: .int64), .init(.max, argument: .column(0, .int32), type: .int32)], input: schema, isAppendOnly: false,
+            ownsGlobalGroup: false)
+        operation.begin()
+        #expect(epoch(operation, []).isEmpty)
+        #expect(DeltaBatch.counts(epoch(operation, [rows([([.int(1)], 2), ([.int(2)], 1), ([.int(3)], 1)], schema)])) == [[.integer(4), .integer(3)]: 1])
+        #expect(DeltaBatch.counts(epoch(operation, [rows([([.int(3)], -1), ([.int(1)], -1)], schema)])) == [[.integer(4), .integer(3)]: -1, [.integer(2), .integer(2)]: 1])
+        #expect(DeltaBatch.counts(epoch(operation, [rows([([.int(1)], -1), ([.int(2)], -1)], schema)])) == [[.integer(2), .integer(2)]: -1])
+        #expect(epoch(operation, [rows([([.int(1)], 3), ([.int(2)], 1), ([.int(1)], -3), ([.int(2)], -1)], schema)]).isEmpty)
+        #expect(DeltaBatch.counts(epoch(operation, [rows([([.int(7)], 1)], schema)])) == [[.integer(1), .integer(7)]: 1])
+    }
+
     @Test func moreThanOneRowForOneValueIsAnErrorThatGoesAgain() throws {
         let schema = [Field("v", .int32)]
         let operation = try HashAggregateOperator(

@@ -146,45 +146,53 @@ import Testing
         let cache = PlanCache()
         let plan = try #require(world.engine.planCache.plan(of: "SELECT id FROM t")).current.plan
         let old = cache.generation
-        cache.keep(plan, of: Self.statement("a"), old)
+        cache.keep(plan, of: "a", old)
         #expect(cache.plan(of: "a") != nil)
         cache.empty()
         #expect(cache.plan(of: "a") == nil)
-        cache.keep(plan, of: Self.statement("a"), old)
+        cache.keep(plan, of: "a", old)
         #expect(cache.plan(of: "a") == nil)
         // PREPARE has no text of its own; a long one is seldom sent twice.
-        cache.keep(plan, of: Self.statement(""), cache.generation)
-        cache.keep(plan, of: Self.statement(String(repeating: " ", count: 5000)), cache.generation)
+        cache.keep(plan, of: "", cache.generation)
+        cache.keep(plan, of: String(repeating: " ", count: 5000), cache.generation)
         #expect(cache.plan(of: "") == nil)
         #expect(cache.plan(of: String(repeating: " ", count: 5000)) == nil)
         await world.stop()
     }
 
-    private static func statement(_ text: String) -> ParsedStatement {
-        ParsedStatement(statement: .flush, span: SourceSpan(0, text.utf8.count), text: text)
-    }
-
-    /// Places count from the beginning of all that was sent.
+    /// It is known from the third time on, with all places as they were sent.
     @Test func aTextThatIsKnownIsNotParsedAgain() async throws {
         let world = try await EngineWorld()
         try await world.run("CREATE TABLE t (id int PRIMARY KEY)")
         let cache = world.engine.planCache
         let sql = "SELECT id, 'é;' AS s FROM t -- no\nWHERE id / 1 > 0"
-        #expect(cache.statement(of: sql) == nil)
-        try await world.run("SELECT 1; \(sql)")
-        #expect(cache.plan(of: sql) != nil)
-        #expect(cache.statement(of: sql) == nil)
-        try await world.run("CREATE TABLE u (id int PRIMARY KEY); DROP TABLE u")
-        try await world.run(sql)
-        for text in [sql, sql + ";", sql + " ;\n; ", sql + "\n"] {
-            let known = try #require(cache.statement(of: text), "\(text)")
-            #expect(try [known] == Session.parse(text))
+        let texts = [sql, sql + ";", "\r\n\t" + sql + " ;\n; ", "/* é */ " + sql + " -- ;"]
+        for text in texts {
+            #expect(cache.statement(sentAs: text) == nil, "\(text)")
+            for _ in 0..<2 { try await world.run(text) }
+            let known = try #require(cache.statement(sentAs: text), "\(text)")
+            #expect(String(reflecting: [known]) == String(reflecting: try Session.parse(text)))
         }
-        for text in [" " + sql, sql + "; SELECT 1", sql + " -- ;", "SELECT 1", "", ";", sql + "\u{301}"] { #expect(cache.statement(of: text) == nil, "\(text)") }
+        for text in [" " + sql, sql + "; SELECT 1", sql + "\u{301}", "SELECT 1", ""] { #expect(cache.statement(sentAs: text) == nil, "\(text)") }
+        for _ in 0..<3 { try await world.run(sql + "; SELECT 1") }
+        #expect(cache.statement(sentAs: sql + "; SELECT 1") == nil)
         let long = "SELECT id FROM t WHERE id <> 0" + String(repeating: " ", count: PlanCache.parsedBytesMax) + "AND true"
         for _ in 0..<2 { try await world.run(long) }
         #expect(cache.plan(of: long) != nil)
-        #expect(cache.statement(of: long) == nil)
+        #expect(cache.statement(sentAs: long) == nil)
+        // Whose plan is not kept is parsed each time.
+        for _ in 0..<3 { try await world.run("SELECT now() IS NULL") }
+        #expect(cache.statement(sentAs: "SELECT now() IS NULL") == nil)
+        // It is the one that runs.
+        cache.keep(ParsedStatement(statement: .flush, span: SourceSpan(0, 4), text: sql), sentAs: "any")
+        #expect(try await world.run("any").map(\.tag) == ["FLUSH"])
+        for number in 0..<1000 {
+            cache.keep(ParsedStatement(statement: .flush, span: SourceSpan(0, 4), text: sql), sentAs: "\(number)")
+            if number % 50 == 0 { #expect(cache.statement(sentAs: sql) != nil, "\(number)") }
+        }
+        #expect(cache.statement(sentAs: "0") == nil)
+        try await world.run("CREATE TABLE u (id int PRIMARY KEY)")
+        #expect(cache.statement(sentAs: sql) == nil)
         await world.stop()
     }
 
@@ -194,9 +202,9 @@ import Testing
         try await world.run("SELECT 1")
         let plan = try #require(world.engine.planCache.plan(of: "SELECT 1")).current.plan
         let cache = PlanCache()
-        cache.keep(plan, of: Self.statement("often"), cache.generation)
+        cache.keep(plan, of: "often", cache.generation)
         for number in 0..<1000 {
-            cache.keep(plan, of: Self.statement("\(number)"), cache.generation)
+            cache.keep(plan, of: "\(number)", cache.generation)
             if number % 50 == 0 { #expect(cache.plan(of: "often") != nil, "\(number)") }
             #expect(cache.count <= 2 * PlanCache.youngMax)
         }
@@ -231,6 +239,9 @@ import Testing
             // Nor is it kept in what is prepared: a thousand statements are a thousand texts.
             try await world.run("PREPARE p AS \(sql)")
             #expect((world.session.state.withLock { $0.prepared["p"]?.known } != nil) == isKept, "\(sql)")
+            // But where it runs but once, as an unnamed one does, it is planned once.
+            let unnamed = try await world.session.prepare(try Session.parse(sql)[0], parameterTypes: [], isKept: false)
+            #expect(unnamed.known != nil, "\(sql)")
             #expect(try await world.run("EXECUTE p; DEALLOCATE p")[0].rows == rows, "\(sql)")
         }
         await world.stop()

@@ -108,6 +108,7 @@ import Testing
 
     @Test(arguments: [
         ("0", "0"), ("1500", "1500ms"), ("60000", "1min"), ("1.5s", "1500ms"), ("2 h", "2h"), ("1d", "1d"), ("500us", "1ms"), ("24d", "24d"), ("2147483647", "2147483647ms"),
+        ("2147483s", "2147483s"), ("000000005", "5ms"), ("0000000005", "5ms"), (" 5  s ", "5s"), ("0min", "0"),
     ])
     func aTimeoutShowsInItsLargestUnit(value: String, shown: String) async throws {
         let world = try await EngineWorld()
@@ -116,7 +117,7 @@ import Testing
         await world.stop()
     }
 
-    @Test(arguments: ["-1", "25d", "2147483648", "5 parsecs", "soon", "99999999999", "1e400s", ""])
+    @Test(arguments: ["-1", "25d", "2147484s", "2147483648", "٣s", "5S", "5 sec", "s", "5 parsecs", "soon", "99999999999", "1e400s", ""])
     func whatIsNoTimeIsRefused(value: String) async throws {
         let world = try await EngineWorld()
         await expectError("22023", "invalid value for parameter \"statement_timeout\": \"\(value)\"") { () throws(SQLError) in

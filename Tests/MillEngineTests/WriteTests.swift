@@ -287,6 +287,25 @@ import Testing
         await after.stop()
     }
 
+    /// Of a table that goes there is nothing to look for after a start.
+    @Test(arguments: [
+        ("INSERT INTO t VALUES (2)", "Whether the transaction was stored shows when the server is started again."),
+        ("CREATE TABLE u AS SELECT id FROM t", "Table \"u\" is not created."),
+    ])
+    func aLogThatFailsSaysWhatBecameOfTheRows(statement: String, detail: String) async throws {
+        let files = MemoryFileSystem()
+        let environment = Environment(files: files, clock: SystemClock(), random: SystemRandomSource())
+        let world = try await EngineWorld(dmlLog: try DMLLog(environment: environment, directory: "/dml"))
+        try await world.run("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
+        files.setFault { operation, _ in operation == .sync ? 5 : nil }
+        let error = await #expect(throws: SQLError.self) { try await world.run(statement) }
+        #expect(error?.sqlState == .ioError)
+        #expect(error?.detail == detail)
+        #expect(error?.hint == "Nothing more can be written until the server is started again.")
+        await #expect(throws: SQLError.self) { try await world.run("SELECT id FROM u") }
+        await world.stop()
+    }
+
     @Test func aLogThatFailsStoresNothing() async throws {
         let files = MemoryFileSystem()
         let environment = Environment(files: files, clock: SystemClock(), random: SystemRandomSource())

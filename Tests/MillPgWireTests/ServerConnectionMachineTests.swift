@@ -147,6 +147,14 @@ struct ServerConnectionMachineTests {
         #expect(machine.handle(.settled(.idle)) == .sendAndFlush([.readyForQuery(.idle)]))
     }
 
+    @Test func onlyANamedStatementIsKept() {
+        for (name, isKept) in [("s", true), ("", false)] {
+            var machine = opened()
+            let action = machine.handle(.message(.parse(ParseMessage(name: name, "select 1", parameterTypes: []))))
+            #expect(action == .prepare(StatementID(1), text: "select 1", parameterTypes: [], isKept: isKept))
+        }
+    }
+
     @Test func simpleQueryDropsTheUnnamedStatement() {
         var machine = prepared()
         _ = machine.handle(.message(.query(QueryMessage("x"))))

@@ -1,4 +1,3 @@
-import MillBase
 import MillColumnar
 import MillExpr
 import MillPlan
@@ -43,38 +42,56 @@ final class PlanCache: Sendable {
     /// Of what a plan was made from. A plan may be run while this is what it was before the catalog was read for it.
     struct Generation: Hashable, Sendable { fileprivate var number: UInt64 = 0 }
 
-    /// A statement's bytes: texts that are equal as characters may mean different values.
+    /// A text's bytes: texts that are equal as characters may mean different values.
     private struct Text: Hashable {
         let bytes: [UInt8]
+        /// Computed without the lock.
+        private let hash: Int
 
         /// nil where nothing is kept: PREPARE has no text of its own, and a long one is seldom sent twice.
-        init?(_ text: some Collection<UInt8>) {
-            guard !text.isEmpty, text.count <= PlanCache.textBytesMax else { return nil }
-            bytes = Array(text)
+        init?(_ text: String, bytesMax: Int) {
+            guard !text.isEmpty, text.utf8.count <= bytesMax else { return nil }
+            bytes = Array(text.utf8)
+            var hasher = Hasher()
+            bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
+            hash = hasher.finalize()
         }
+
+        func hash(into hasher: inout Hasher) { hasher.combine(hash) }
     }
 
-    private struct Entry {
-        let plan: QueryPlan
-        /// What the text says, where that is short and the text is all that was sent: places in it count from its beginning.
-        let statement: ParsedStatement?
-    }
+    /// What was kept or asked for lately.
+    private struct Recent<Value> {
+        /// Those since `old` were all there were.
+        private var young: [Text: Value] = [:]
+        private var old: [Text: Value] = [:]
 
-    private struct State {
-        var generation = Generation()
-        /// Those that were asked for since `old` were all there were.
-        var young: [Text: Entry] = [:]
-        var old: [Text: Entry] = [:]
+        var count: Int { young.count + old.count }
 
-        /// - Returns: what goes; to be let go of without the lock.
-        mutating func put(_ entry: Entry, of text: Text) -> [Text: Entry] {
+        func contains(_ text: Text) -> Bool { young[text] != nil || old[text] != nil }
+
+        /// - Returns: with the value what goes; to be let go of without the lock, as in `put`.
+        mutating func find(_ text: Text) -> (value: Value?, gone: [Text: Value]) {
+            if let value = young[text] { return (value, [:]) }
+            guard let value = old.removeValue(forKey: text) else { return (nil, [:]) }
+            return (value, put(value, of: text))
+        }
+
+        mutating func put(_ value: Value, of text: Text) -> [Text: Value] {
             // Two sessions made one at the same time.
             guard young[text] == nil else { return [:] }
-            young[text] = entry
+            young[text] = value
             guard young.count >= PlanCache.youngMax else { return [:] }
             defer { (old, young) = (young, [:]) }
             return old
         }
+    }
+
+    private struct State {
+        var generation = Generation()
+        var plans = Recent<QueryPlan>()
+        /// By all that was sent, from which places in them count.
+        var statements = Recent<ParsedStatement>()
     }
 
     static let youngMax = 128
@@ -85,41 +102,38 @@ final class PlanCache: Sendable {
     private let state = Mutex(State())
 
     var generation: Generation { state.withLock { $0.generation } }
-    var count: Int { state.withLock { $0.young.count + $0.old.count } }
+    var count: Int { state.withLock { $0.plans.count } }
 
     func plan(of text: String) -> KnownPlan? {
-        guard let text = Text(text.utf8) else { return nil }
-        let (entry, generation, _) = state.withLock { state -> (Entry?, Generation, [Text: Entry]) in
-            if let entry = state.young[text] { return (entry, state.generation, [:]) }
-            guard let entry = state.old.removeValue(forKey: text) else { return (nil, state.generation, [:]) }
-            return (entry, state.generation, state.put(entry, of: text))
-        }
-        return entry.map { KnownPlan($0.plan, generation) }
-    }
-
-    /// What a client's text says, semicolons behind it or not; nil where that is not known.
-    func statement(of text: String) -> ParsedStatement? {
-        guard text.utf8.count <= Self.textBytesMax,
-            let end = text.utf8.lastIndex(where: { $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "\n") }),
-            let text = Text(text.utf8[...end])
-        else { return nil }
-        return state.withLock { ($0.young[text] ?? $0.old[text])?.statement }
+        guard let text = Text(text, bytesMax: Self.textBytesMax) else { return nil }
+        let (found, generation) = state.withLock { ($0.plans.find(text), $0.generation) }
+        return found.value.map { KnownPlan($0, generation) }
     }
 
     /// - Parameter generation: as it was before the catalog was read.
-    func keep(_ plan: QueryPlan, of statement: ParsedStatement, _ generation: Generation) {
-        guard let text = Text(statement.text.utf8) else { return }
-        let isWhole = statement.span.start == 0 && text.bytes.count <= Self.parsedBytesMax
-        let entry = Entry(plan: plan, statement: isWhole ? statement : nil)
-        _ = state.withLock { state in state.generation == generation ? state.put(entry, of: text) : [:] }
+    func keep(_ plan: QueryPlan, of text: String, _ generation: Generation) {
+        guard let text = Text(text, bytesMax: Self.textBytesMax) else { return }
+        _ = state.withLock { state in state.generation == generation ? state.plans.put(plan, of: text) : [:] }
+    }
+
+    /// What a client's text says; nil where that is not known.
+    func statement(sentAs text: String) -> ParsedStatement? {
+        guard let text = Text(text, bytesMax: Self.parsedBytesMax) else { return nil }
+        return state.withLock { $0.statements.find(text) }.value
+    }
+
+    /// Keeps it if its plan is kept: then it is asked for again.
+    func keep(_ statement: ParsedStatement, sentAs text: String) {
+        guard let text = Text(text, bytesMax: Self.parsedBytesMax), let own = Text(statement.text, bytesMax: Self.parsedBytesMax) else { return }
+        _ = state.withLock { state in state.plans.contains(own) ? state.statements.put(statement, of: text) : [:] }
     }
 
     /// What plans are made from has changed.
     func empty() {
         _ = state.withLock { state in
             state.generation.number += 1
-            defer { (state.young, state.old) = ([:], [:]) }
-            return [state.young, state.old]
+            defer { (state.plans, state.statements) = (Recent(), Recent()) }
+            return (state.plans, state.statements)
         }
     }
 }

@@ -106,8 +106,10 @@ package final class Session: Sendable {
 
     /// The same for a text that a client sends, perhaps again.
     package func parsed(_ text: String) throws(SQLError) -> [ParsedStatement] {
-        if let known = engine.planCache.statement(of: text) { return [known] }
-        return try Self.parse(text)
+        if let known = engine.planCache.statement(sentAs: text) { return [known] }
+        let statements = try Self.parse(text)
+        if statements.count == 1 { engine.planCache.keep(statements[0], sentAs: text) }
+        return statements
     }
 
     /// A statement whose parameters and result are known.
@@ -157,7 +159,7 @@ package final class Session: Sendable {
             if isLasting {
                 let plan = await engine.plan(bound)
                 let isSmall = plan.isSmall
-                if isSmall { engine.planCache.keep(plan, of: statement, generation) }
+                if isSmall { engine.planCache.keep(plan, of: statement.text, generation) }
                 if isSmall || !isKept { prepared.known = KnownPlan(plan, generation) }
             }
             return prepared

@@ -105,7 +105,7 @@ extension Engine {
                 staged.removeAll { $0.position == position }
                 var error = error.sqlError
                 error.detail = "Whether the transaction was stored shows when the server is started again."
-                error.hint = "Nothing more can be written until then."
+                error.hint = "Nothing more can be written until the server is started again."
                 throw error
             }
         }
