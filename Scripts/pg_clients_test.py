@@ -240,6 +240,33 @@ def statements_are_described_and_closed_by_name():
 
 
 @test
+def statements_named_by_a_library_are_deallocated():
+    """What psycopg sends for a statement that it lets go, where its libpq has no Close."""
+    with connect(autocommit=True) as c:
+        pg = c.pgconn
+
+        def state(result):
+            return result.error_field(pq.DiagnosticField.SQLSTATE)
+
+        for text, names in ((b"DEALLOCATE d1", [b"d1"]), (b'DEALLOCATE "D 2"', [b"D 2"]), (b"DEALLOCATE ALL", [b"d1", b"d3"]), (b"DISCARD ALL", [b"d1", b"d3"])):
+            for by_parse in (False, True):
+                for name in names:
+                    assert pg.prepare(name, b"SELECT 1").status == pq.ExecStatus.COMMAND_OK, (text, name)
+                result = pg.exec_params(text, []) if by_parse else pg.exec_(text)
+                tag = text if text.endswith(b" ALL") else b"DEALLOCATE"
+                assert (result.status, result.command_status) == (pq.ExecStatus.COMMAND_OK, tag), (text, result.status, result.command_status)
+                for name in names:
+                    assert state(pg.exec_prepared(name, [])) == b"26000", (text, name)
+        assert state(pg.exec_(b"DEALLOCATE d1")) == b"26000"
+        assert pg.prepare(b"d1", b"SELECT 1").status == pq.ExecStatus.COMMAND_OK
+        pg.exec_(b"BEGIN")
+        assert state(pg.exec_(b"SELECT nope")) == b"42703"
+        assert state(pg.exec_(b"DEALLOCATE d1")) == b"25P02"
+        pg.exec_(b"ROLLBACK")
+        assert pg.exec_prepared(b"d1", []).get_value(0, 0) == b"1"
+
+
+@test
 def several_statements_in_one_message():
     with connect() as c:
         cursor = c.execute("SELECT 1; SELECT 2, 3; SELECT 4 WHERE false")

@@ -36,6 +36,14 @@ final class PgConnection {
         var position = DataRowEncoder.Position()
     }
 
+    /// DEALLOCATE of a statement that only the connection knew.
+    private struct Deallocated: PgExecution {
+        var isLive: Bool { false }
+        var tag: PgCommandTag { .fixed("DEALLOCATE") }
+        func next() async throws(SQLError) -> DeltaBatch? { nil }
+        func close() async {}
+    }
+
     private let backend: any PgBackend
     private let options: PgServerOptions
     private let registry: ConnectionRegistry
@@ -352,7 +360,13 @@ extension PgConnection {
 
     private func start(_ prepared: PgPrepared, parameters: [PgParameter], formats: [PgFormat]) async throws -> Run {
         let session = try openedSession()
-        let execution = try await session.execute(prepared, parameters: parameters)
+        let execution: any PgExecution
+        do throws(SQLError) { execution = try await session.execute(prepared, parameters: parameters) } catch {
+            // A client's library may send DEALLOCATE for what it named by Parse.
+            guard error.sqlState == .invalidStatementName, case .named(let name)? = prepared.deallocation, machine.deallocate(name) else { throw error }
+            execution = Deallocated()
+        }
+        if prepared.deallocation == .all { machine.deallocateAll() }
         let encoder = DataRowEncoder(columns: prepared.columns ?? [], formats: formats, textEncoder: await session.textEncoder)
         return Run(execution: execution, encoder: encoder)
     }

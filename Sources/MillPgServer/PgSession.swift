@@ -110,12 +110,21 @@ package struct PgPrepared: Sendable {
     package var columns: [PgColumn]?
     /// The engine's own form of it.
     package var plan: any Sendable
+    /// What it ends of what Parse has named, which the session knows nothing of.
+    package var deallocation: PgDeallocation?
 
-    package init(parameterTypes: [PgOID] = [], columns: [PgColumn]?, plan: any Sendable) {
+    package init(parameterTypes: [PgOID] = [], columns: [PgColumn]?, plan: any Sendable, deallocation: PgDeallocation? = nil) {
         self.parameterTypes = parameterTypes
         self.columns = columns
         self.plan = plan
+        self.deallocation = deallocation
     }
+}
+
+/// Which prepared statements a DEALLOCATE or DISCARD ends.
+package enum PgDeallocation: Hashable, Sendable {
+    case named(String)
+    case all
 }
 
 /// A running statement, pulled batch by batch.

@@ -366,6 +366,18 @@ extension ServerConnectionMachine {
         return nextID
     }
 
+    /// Ends a statement that Parse named; portals of it go on. False when there is none.
+    package mutating func deallocate(_ name: String) -> Bool {
+        guard !name.isEmpty, statements[name] != nil else { return false }
+        removeStatement(name)
+        return true
+    }
+
+    /// Ends all statements with names.
+    package mutating func deallocateAll() {
+        for name in statements.keys.sorted() where !name.isEmpty { removeStatement(name) }
+    }
+
     private mutating func removeStatement(_ name: String) {
         if let statement = statements.removeValue(forKey: name) { released.statements.append(statement.id) }
     }

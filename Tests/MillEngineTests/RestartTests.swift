@@ -254,6 +254,21 @@ import Testing
                     #expect(failure?.sqlState == .objectNotInPrerequisiteState)
                     try await other.run("ROLLBACK")
                 }
+                // Definitions wait for it, until they are cancelled.
+                for statement in ["CREATE TABLE late (a int)", "CREATE VIEW late AS SELECT 1 AS one", "CREATE MATERIALIZED VIEW late AS SELECT a FROM s"] {
+                    let isAnswered = Atomic(false)
+                    let waiting = Task {
+                        defer { isAnswered.store(true, ordering: .relaxed) }
+                        return await error { () throws(SQLError) in try await other.run(statement) }
+                    }
+                    while !isAnswered.load(ordering: .relaxed) {
+                        other.cancel()
+                        await Task.yield()
+                    }
+                    #expect(await waiting.value?.sqlState == .queryCanceled, "\(statement)")
+                }
+                let isFilled = hasEnded.load(ordering: .relaxed)
+                #expect(!isFilled)
                 if isCancelled {
                     world.session.cancel()
                     #expect(await first.value?.sqlState == .queryCanceled)

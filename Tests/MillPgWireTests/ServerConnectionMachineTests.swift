@@ -155,6 +155,21 @@ struct ServerConnectionMachineTests {
         }
     }
 
+    @Test func whatIsDeallocatedIsReleased() {
+        var machine = opened()
+        for (number, name) in ["b", "a", ""].enumerated() {
+            _ = machine.handle(.message(.parse(ParseMessage(name: name, "select 1", parameterTypes: []))))
+            #expect(machine.handle(.prepared(parameterTypes: [], columns: nil)) == .send([.parseComplete]), "\(number)")
+        }
+        let wereThere = ["c", "", "a", "a"].map { machine.deallocate($0) }
+        #expect(wereThere == [false, false, true, false])
+        #expect(machine.takeReleased() == .init(statements: [StatementID(2)], portals: []))
+        machine.deallocateAll()
+        #expect(machine.takeReleased() == .init(statements: [StatementID(1)], portals: []))
+        let parse = ParseMessage(name: "b", "select 1", parameterTypes: [])
+        #expect(machine.handle(.message(.parse(parse))) == .prepare(StatementID(4), text: "select 1", parameterTypes: [], isKept: true))
+    }
+
     @Test func simpleQueryDropsTheUnnamedStatement() {
         var machine = prepared()
         _ = machine.handle(.message(.query(QueryMessage("x"))))

@@ -17,12 +17,16 @@ extension Engine {
         let tables = FollowedTables()
         var session = session
         session.catalogTables = tables
+        var hasFollowed = false
         while true {
             do throws(SQLError) { return try await define(session) } catch {
                 do throws(SQLError) {
                     guard let wanted = tables.takeWanted() else { throw error }
+                    hasFollowed = true
                     try await follow(wanted, tables, session: session)
                 } catch {
+                    // Nothing is left behind, and who was cancelled while he waited for others does not wait for them again.
+                    guard hasFollowed else { throw error }
                     await definitions.lock()
                     await dropUnfollowed()
                     definitions.unlock()

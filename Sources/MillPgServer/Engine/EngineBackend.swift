@@ -62,7 +62,16 @@ private final class EngineSession: PgSession {
             // What the client fixed stays as it said: int8 and oid are one type here, and two on the wire.
             index < parameterTypes.count && parameterTypes[index].sqlType == type ? parameterTypes[index] : PgOID(type)
         }
-        return PgPrepared(parameterTypes: parameters, columns: prepared.schema?.map { PgColumn($0) }, plan: prepared)
+        return PgPrepared(
+            parameterTypes: parameters, columns: prepared.schema?.map { PgColumn($0) }, plan: prepared, deallocation: Self.deallocation(parsed.statement))
+    }
+
+    private static func deallocation(_ statement: Statement) -> PgDeallocation? {
+        switch statement {
+        case .prepared(.deallocate(let name)): name.map { .named($0.name) } ?? .all
+        case .discard(.all): .all
+        default: nil
+        }
     }
 
     func execute(_ prepared: PgPrepared, parameters: [PgParameter]) async throws(SQLError) -> any PgExecution {
