@@ -262,6 +262,8 @@ def statements_named_by_a_library_are_deallocated():
         pg.exec_(b"BEGIN")
         assert state(pg.exec_(b"SELECT nope")) == b"42703"
         assert state(pg.exec_(b"DEALLOCATE d1")) == b"25P02"
+        pg.exec_(b"ROLLBACK; BEGIN")
+        assert state(pg.exec_(b"DISCARD ALL")) == b"25001"
         pg.exec_(b"ROLLBACK")
         assert pg.exec_prepared(b"d1", []).get_value(0, 0) == b"1"
 

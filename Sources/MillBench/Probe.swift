@@ -40,6 +40,8 @@ final class Probe: Sendable {
         let content = [UInt8](repeating: 1, count: 4096)
         let size = Mutex(0)
         return try Probe(turnMicros: 10_000, environment.clock) { () throws(IOFailure) in
+            // Before what is measured: a turn ends with that.
+            usleep(10_000)
             let offset = size.withLock { size in
                 defer { size += content.count }
                 return size
@@ -50,9 +52,7 @@ final class Probe: Sendable {
             try written.get()
             let start = environment.clock.monotonicNanos
             try file.sync()
-            let micros = UInt32(clamping: (environment.clock.monotonicNanos - start) / 1000)
-            usleep(10_000)
-            return micros
+            return UInt32(clamping: (environment.clock.monotonicNanos - start) / 1000)
         }
     }
 

@@ -366,7 +366,11 @@ extension PgConnection {
             guard error.sqlState == .invalidStatementName, case .named(let name)? = prepared.deallocation, machine.deallocate(name) else { throw error }
             execution = Deallocated()
         }
-        if prepared.deallocation == .all { machine.deallocateAll() }
+        switch prepared.deallocation {
+        case .all: machine.deallocateAll()
+        case .named(let name): _ = machine.deallocate(name)
+        case nil: break
+        }
         let encoder = DataRowEncoder(columns: prepared.columns ?? [], formats: formats, textEncoder: await session.textEncoder)
         return Run(execution: execution, encoder: encoder)
     }

@@ -17,19 +17,13 @@ extension Engine {
         let tables = FollowedTables()
         var session = session
         session.catalogTables = tables
-        var hasFollowed = false
         while true {
             do throws(SQLError) { return try await define(session) } catch {
                 do throws(SQLError) {
                     guard let wanted = tables.takeWanted() else { throw error }
-                    hasFollowed = true
                     try await follow(wanted, tables, session: session)
                 } catch {
-                    // Nothing is left behind, and who was cancelled while he waited for others does not wait for them again.
-                    guard hasFollowed else { throw error }
-                    await definitions.lock()
-                    await dropUnfollowed()
-                    definitions.unlock()
+                    await dropUnfollowed(unless: session.cancellation)
                     throw error
                 }
             }
@@ -97,6 +91,19 @@ extension Engine {
         }
         return SQLError(
             .featureNotSupported, "\"\(part)\" of a table in views is not supported", hint: "Views follow a table's rows. Query \"\(table)\" when it is wanted.")
+    }
+
+    /// Drops those that nothing reads any more; without the lock of definitions. Who is cancelled does not wait for that: it is done after him.
+    private func dropUnfollowed(unless cancellation: CancellationHook) async {
+        guard (try? await definitions.lock(unless: cancellation)) == nil else {
+            await dropUnfollowed()
+            return definitions.unlock()
+        }
+        Task {
+            guard (try? await definitions.lock(unless: ending)) != nil else { return }
+            await dropUnfollowed()
+            definitions.unlock()
+        }
     }
 
     /// Drops those that nothing reads any more; under the lock of definitions.

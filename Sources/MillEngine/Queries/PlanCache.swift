@@ -122,7 +122,7 @@ final class PlanCache: Sendable {
         return state.withLock { $0.statements.find(text) }.value
     }
 
-    /// Keeps it if its plan is kept: then it is asked for again.
+    /// Keeps it if its plan is kept, so not yet when it is asked for the first time.
     func keep(_ statement: ParsedStatement, sentAs text: String) {
         guard let text = Text(text, bytesMax: Self.parsedBytesMax), let own = Text(statement.text, bytesMax: Self.parsedBytesMax) else { return }
         _ = state.withLock { state in state.plans.contains(own) ? state.statements.put(statement, of: text) : [:] }
