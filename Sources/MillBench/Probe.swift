@@ -74,6 +74,7 @@ final class Probe: Sendable {
                 let measured = try once()
                 let now = clock.monotonicNanos
                 state.withLock { state in
+                    guard !state.isStopping else { return }
                     // Of a turn that began before a restart what came after it.
                     let micros = min(measured, UInt32(clamping: (now - min(state.startNanos, now)) / 1000))
                     for late in stride(from: 0, through: micros, by: Int(turnMicros)) { state.micros.append(micros - late) }
@@ -93,7 +94,7 @@ final class Probe: Sendable {
         }
     }
 
-    /// Ends the thread; what each turn took since the last start.
+    /// Ends the thread; what each turn that has ended took since the last start.
     func stop() throws(IOFailure) -> Percentiles {
         state.withLock { $0.isStopping = true }
         let ended = thread.withLock { thread in

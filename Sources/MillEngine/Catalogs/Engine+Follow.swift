@@ -93,9 +93,10 @@ extension Engine {
             .featureNotSupported, "\"\(part)\" of a table in views is not supported", hint: "Views follow a table's rows. Query \"\(table)\" when it is wanted.")
     }
 
-    /// Drops those that nothing reads any more; without the lock of definitions. Who is cancelled does not wait for that: it is done after him.
+    /// Drops those that nothing reads any more; without the lock of definitions. Who is cancelled before it begins does not wait for it.
     private func dropUnfollowed(unless cancellation: CancellationHook) async {
-        guard (try? await definitions.lock(unless: cancellation)) == nil else {
+        guard !unfollowed.isEmpty else { return }
+        if cancellation.reason == nil, (try? await definitions.lock(unless: cancellation)) != nil {
             await dropUnfollowed()
             return definitions.unlock()
         }
@@ -108,10 +109,7 @@ extension Engine {
 
     /// Drops those that nothing reads any more; under the lock of definitions.
     func dropUnfollowed() async {
-        let unread = catalog.objects.filter { object in
-            object.kind == .source && object.options.contains { $0.name == Self.followed } && catalog.dependents(of: object.id).isEmpty
-        }
-        for object in unread {
+        for object in unfollowed {
             var changed = catalog
             // Nothing depends on it, so it can be dropped; what the store does not take is dropped another time.
             guard let removed = try? changed.drop(.source, schema: object.schemaName, name: object.name, cascade: false),
@@ -119,6 +117,13 @@ extension Engine {
             else { continue }
             catalog = changed
             await retire(removed)
+        }
+    }
+
+    /// Sources that were made for views and sinks, and that none reads.
+    private var unfollowed: [CatalogObject] {
+        catalog.objects.filter { object in
+            object.kind == .source && object.options.contains { $0.name == Self.followed } && catalog.dependents(of: object.id).isEmpty
         }
     }
 
