@@ -11,7 +11,8 @@ import Darwin
 /// Measures one thing on the machine again and again while a bench runs, by a thread of its own.
 ///
 /// While one turn takes longer than it should, the ones that were due meanwhile count too, each from its due time: so a disk, or a machine,
-/// that stands still for a second weighs a second, as it does for events.
+/// that stands still for a second weighs a second, as it does for events. A turn that is under way when the probe is stopped counts for nothing:
+/// what is compared with it can only be judged harder.
 final class Probe: Sendable {
     private let turnMicros: UInt32
     private let state: Mutex<State>

@@ -93,7 +93,8 @@ extension Engine {
             .featureNotSupported, "\"\(part)\" of a table in views is not supported", hint: "Views follow a table's rows. Query \"\(table)\" when it is wanted.")
     }
 
-    /// Drops those that nothing reads any more; without the lock of definitions. Who is cancelled before it begins does not wait for it.
+    /// Drops those that nothing reads any more; without the lock of definitions. Who is cancelled before it begins does not wait for it:
+    /// it is done after him, unless the engine ends; then at the next definition that fails or drops something.
     private func dropUnfollowed(unless cancellation: CancellationHook) async {
         guard !unfollowed.isEmpty else { return }
         if cancellation.reason == nil, (try? await definitions.lock(unless: cancellation)) != nil {
